@@ -107,5 +107,5 @@ def test_variational_layers_store_the_marginal_scales():
 
 
 def test_posterior_scope_all_is_rejected_for_variational_layers():
-  with pytest.raises(ValueError, match='--variant'):
+  with pytest.raises(ValueError, match='variational'):
     weights.Layout.of(build('flipout'), 'all')

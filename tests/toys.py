@@ -68,6 +68,13 @@ def worker(
   )
 
 
+def inference(optimizer) -> training.Inference:
+  """Returns the inference of an optimizer that fits a posterior."""
+  return training.OptimizerInference(
+    optimizer.compiled(), 'all', optimizer=optimizer
+  )
+
+
 def start(trainer: training.Worker) -> weights.Weights:
   """Returns the weights of a new worker's model."""
   tensors = weights.read(trainer.training.variables)

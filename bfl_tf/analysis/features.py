@@ -16,6 +16,7 @@ from bfl_tf.analysis import model
 from bfl_tf.config.config import Config
 from bfl_tf.data import names
 from bfl_tf.federation import run_data
+from bfl_tf.federation.plan import Plan
 from bfl_tf.startup import tf_keras
 
 _BATCH = 1000
@@ -81,7 +82,7 @@ def of_dataset(
       example is left.
   """
   config = trained.config
-  if config.variant != 'deterministic':
+  if Plan.of(config).inference.has_random_layers:
     raise ValueError(
       f'--run is a run of --variant={config.variant}: features need a run of '
       '--variant=deterministic.'

@@ -157,7 +157,7 @@ class Trained:
     """
     model = self._build()
     weights_lib.write(
-      weights_lib.Variables.of(model, self._plan.posterior_scope), self.weights
+      weights_lib.Variables.of(model, self._plan.inference.scope), self.weights
     )
     return model
 
@@ -241,10 +241,8 @@ class Trained:
 
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns the number of samples of `predict`; None for the default."""
-    config = self.config
     if wanted is None:
-      deterministic = config.variant == 'deterministic'
-      return 1 if deterministic else config.final_num_mc_samples
+      return self._plan.num_samples(self.config.final_num_mc_samples)
     if not isinstance(wanted, int | np.integer) or wanted < 1:
       raise ValueError(
         f'num_samples must be a positive integer, got {wanted!r}.'
@@ -263,7 +261,7 @@ class Trained:
       strategy,
       self._build,
       self.task.inputs,
-      self._plan.posterior_scope,
+      self._plan.inference.scope,
       self._plan.likelihood(self.task.label_moments),
     )
 
@@ -272,9 +270,8 @@ class Trained:
 
     For None it uses the posterior mean, as in the run's last evaluation.
     """
-    return (
-      self._plan.posterior_scope == 'all' and wanted is not None and wanted > 1
-    )
+    over_all = self._plan.inference.scope == 'all'
+    return over_all and wanted is not None and wanted > 1
 
   def _predict_mixture(self, x, seed, num_samples):
     """Predicts with sampled networks, which are the same for all examples."""

@@ -80,7 +80,7 @@ def _predict(experiment, result, split, last, purpose):
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, purpose, state.round),
-    'num_samples': 1 if config.variant == 'deterministic' else samples,
+    'num_samples': experiment.method.num_samples(samples),
   }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'

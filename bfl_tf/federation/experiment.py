@@ -73,11 +73,10 @@ class Experiment:
     partition, held = run_data.partition_dataset(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = plan.workers(dataset, built)
-    deterministic = config.variant == 'deterministic'
     resources = server.Resources(
       workers=workers,
       num_classes=dataset.num_classes,
-      num_mc_samples=1 if deterministic else config.num_mc_samples,
+      num_mc_samples=plan.num_samples(config.num_mc_samples),
       server_indices=held,
       validation=dataset.validation,
       objective=plan.objective,

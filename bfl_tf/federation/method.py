@@ -74,18 +74,10 @@ class Method(Plan):
     return method
 
   def initial_weights(self) -> weights.Weights:
-    """Returns the weights before the first round; the seed determines them.
-
-    A posterior over all weights starts as a point mass, or with the initial
-    scale of the optimizer.
-    """
-    variables = weights.Variables.of(self.build_model(), self.posterior_scope)
+    """Returns the weights before the first round; the seed determines them."""
+    variables = weights.Variables.of(self.build_model(), self.inference.scope)
     start = weights.Weights(*map(np.asarray, weights.read(variables)))
-    if self.posterior_scope == 'all':
-      start = start.at_a_point()
-      first = np.float32(self.optimizer.initial_scale)
-      start = start._replace(scale=np.maximum(start.scale, first))
-    return start
+    return self.inference.initial(start)
 
   @property
   def statistics(self) -> list:
@@ -136,14 +128,14 @@ def _check_rule(rule, plan, layout):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
       'that clients must use it as their prior: set '
-      f'--{plan.fitted_by or "flipout"}.update_prior, or a client part that '
-      'requires this rule.'
+      f'--{plan.inference.owner or "flipout"}.update_prior, or a client part '
+      'that requires this rule.'
     )
   for name, value in vars(objective.standard()).items():
     if rule.needs_prior and vars(objective)[name] != value:
       raise ValueError(
         f'--pooling={config.pooling} divides out the whole prior: set '
-        f'--{plan.fitted_by}.{name}={value}, not {vars(objective)[name]}.'
+        f'--{plan.inference.owner}.{name}={value}, not {vars(objective)[name]}.'
       )
   if not rule.takes_weights and config.weighting != 'auto':
     raise ValueError(

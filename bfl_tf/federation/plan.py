@@ -27,9 +27,7 @@ class Plan:
 
   Attributes:
     config: Config of the run.
-    objective: The prior and the weight of the KL term.
-    fitted_by: Name of the variant or optimizer that has the settings of the
-      objective; empty if neither fits a posterior.
+    inference: Owner of the clients' posterior.
     parts: Chain of client parts.
     optimizer: Optimizer of the clients.
     schedule: Learning rate schedule over rounds.
@@ -37,8 +35,7 @@ class Plan:
   """
 
   config: Config
-  objective: training.Objective
-  fitted_by: str
+  inference: training.Inference
   parts: tuple
   optimizer: Any
   schedule: Any
@@ -47,22 +44,30 @@ class Plan:
   @classmethod
   def of(cls, config: Config) -> Plan:
     """Makes the plan; a ValueError names the flag and the fix."""
+    variant: Any = config.make('variant', object)
     optimizer = config.make('client_optimizer', training.Optimizer)
-    objective, fitted_by = training.Objective(), ''
-    for name, made in (
-      (config.variant, config.make('variant', object)),
-      (config.client_optimizer, optimizer),
-    ):
-      if isinstance(made, training.Objective):
-        objective, fitted_by = made, name
-    precision = objective.prior_scale**-2 if fitted_by else 0.0
+    settings = [
+      made
+      for made in (variant, optimizer)
+      if isinstance(made, training.Objective)
+    ]
     parts = config.chain(
-      'client_parts', training.Part, prior_precision=precision
+      'client_parts',
+      training.Part,
+      prior_precision=settings[0].prior_scale ** -2 if settings else 0.0,
+    )
+    inference = training.resolve(
+      variant,
+      optimizer,
+      [
+        ('variant', config.variant, variant),
+        ('client_optimizer', config.client_optimizer, optimizer),
+        *(('client_parts', part.name, part) for part in parts),
+      ],
     )
     plan = cls(
       config=config,
-      objective=objective,
-      fitted_by=fitted_by,
+      inference=inference,
       parts=parts,
       optimizer=optimizer,
       schedule=config.make('learning_rate_schedule', object),
@@ -72,25 +77,24 @@ class Plan:
     plan._check_numeric()
     return plan
 
+  @property
+  def objective(self) -> training.Objective:
+    """The prior and the weight of the KL term."""
+    return self.inference.objective
+
   def flag(self, name: str) -> str:
     """Returns the flag of a field of the objective, with its value."""
-    return f'--{self.fitted_by}.{name}={getattr(self.objective, name)}'
+    return f'--{self.inference.owner}.{name}={getattr(self.objective, name)}'
 
-  @property
-  def posterior_scope(self) -> str:
-    """The posterior's scope: all weights, or those of variational layers."""
-    return 'all' if self._fitting() else 'layers'
+  def num_samples(self, wanted: int) -> int:
+    """Returns the number of Monte Carlo samples that predictions need."""
+    return wanted if self.inference.has_random_layers else 1
 
   @property
   def uses_broadcast_prior(self) -> bool:
     """Whether the clients' prior depends on the broadcast posterior."""
     by_part = any(part.provides_prior for part in self.parts)
     return self.objective.update_prior or by_part
-
-  def _fitting(self) -> list[str]:
-    named = [(part.name, part.posterior_scope) for part in self.parts]
-    named.append((self.config.client_optimizer, self.optimizer.posterior_scope))
-    return [name for name, scope in named if scope == 'all']
 
   def for_one_site(self) -> Plan:
     """Returns the plan for a personalized model of one site.
@@ -102,22 +106,19 @@ class Plan:
     alone = (part.for_one_site() for part in self.parts)
     parts = tuple(part for part in alone if part is not None)
     has_prior = any(part.provides_prior for part in parts)
-    objective = dataclasses.replace(
-      self.objective,
+    inference = self.inference.with_objective(
       kl_examples='own',
       annealing_rounds=0,
       # `tied` needs the fixed prior.
       kl_reduction=self.objective.kl_reduction.replace('tied', 'sum'),
-      update_prior=bool(self.fitted_by) and not has_prior,
+      update_prior=self.inference.has_prior and not has_prior,
     )
-    # An optimizer that fits the posterior is also the objective.
-    is_fit = self.optimizer is self.objective
+    optimizer: Any = self.optimizer
+    if isinstance(inference, training.OptimizerInference):
+      optimizer = inference.objective  # It is also the optimizer.
+      inference = dataclasses.replace(inference, optimizer=optimizer)
     return dataclasses.replace(
-      self,
-      objective=objective,
-      optimizer=objective if is_fit else self.optimizer,
-      parts=parts,
-      attacks=(),
+      self, inference=inference, optimizer=optimizer, parts=parts, attacks=()
     )
 
   def attacks_of(self, client: int) -> tuple:
@@ -135,11 +136,6 @@ class Plan:
   def _check(self) -> None:
     """Rejects parts that contradict each other or a flag."""
     config = self.config
-    if len(self._fitting()) > 1:
-      raise ValueError(
-        f'{" and ".join(self._fitting())} would each fit the posterior over '
-        'all weights: select one in --client_parts or --client_optimizer.'
-      )
     names = [part.name for part in self.parts]
     for part in self.parts:
       for flag, fitting in part.requires.items():
@@ -183,7 +179,7 @@ class Plan:
     by = self.flag('update_prior')
     if provider:
       by = f'--client_parts={provider.name}'
-    if provider and not self.fitted_by:
+    if provider and not self.inference.has_prior:
       raise ValueError(
         f'{by} sets the prior of the clients, which needs a posterior: set '
         '--variant=flipout, or --client_optimizer=ivon or laplace.'
@@ -263,9 +259,8 @@ class Plan:
       step_decay=config.step_decay,
       epoch_decay=config.epoch_decay,
       epoch_decay_every=config.epoch_decay_every,
-      posterior_scope=self.posterior_scope,
+      inference=self.inference.compiled(),
       parts=self.parts,
-      objective=self.objective.compiled(),
       likelihood=self.likelihood(dataset.label_moments),
       jit_compile=config.jit_compile,
     )
@@ -319,7 +314,7 @@ class Plan:
     if ':' not in config.model:
       return
     models.check_logits(config.model, network())
-    if self.fitted_by and not layout.size('loc'):
+    if self.inference.owner and not layout.size('loc'):
       raise ValueError(
         f'--variant={config.variant}: --model={config.model} has no '
         'variational layer: use the layers of bfl_tf.models.layers, or '

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import dataclasses
 import itertools
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from bfl_tf.config import registry
 from bfl_tf.config.settings import Setting
@@ -36,13 +36,20 @@ KERNEL_INITIALIZERS: dict[str, tuple] = {
 
 @dataclasses.dataclass(frozen=True)
 class Deterministic:
-  """Plain Keras layers."""
+  """Plain Keras layers.
+
+  Attributes:
+    is_random: Whether layers draw weights or masks at each prediction.
+  """
+
+  is_random: ClassVar[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
   """Dropout at inference (Gal & Ghahramani 2016)."""
 
+  is_random: ClassVar[bool] = True
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2
@@ -52,6 +59,7 @@ class MCDropout:
 class Flipout:
   """Gaussian weights with Flipout (Wen et al. 2018)."""
 
+  is_random: ClassVar[bool] = True
   initial_scale: Annotated[
     float,
     Setting('Initial standard deviation of the weights.', gt=0),

@@ -207,7 +207,7 @@ class Distil(Stage):
       augment_padding=worker.config.augment_padding,
       augment_border=worker.config.augment_border,
       trains_scale=False,
-      posterior_scope=worker.config.posterior_scope,
+      inference=training.Inference(scope=worker.config.inference.scope),
     )
     if self.optimizer == 'swa':
       training_config = dataclasses.replace(

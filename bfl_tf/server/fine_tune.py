@@ -60,9 +60,7 @@ class FineTune(Stage):
       parts=(),
       step_decay=1.0,
       epoch_decay=1.0,
-      objective=dataclasses.replace(
-        worker.config.objective, update_prior=False
-      ),
+      inference=worker.config.inference.with_objective(update_prior=False),
     )
     return worker.other(training_config)
 

@@ -11,6 +11,7 @@ from bfl_tf.training.devices import (
 )
 from bfl_tf.training.first_order import Adam, SGD
 from bfl_tf.training.hooks import result_spec
+from bfl_tf.training.inference import Inference, OptimizerInference, resolve
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.laplace import Laplace

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
-from bfl_tf.training import chain, devices, objectives, tasks
+from bfl_tf.training import chain, devices, tasks
 
 
 class _Run(NamedTuple):
@@ -25,7 +23,7 @@ class _Run(NamedTuple):
     num_examples: Number of examples of the client, float32.
     kl_examples: Divisor of the KL term, float32.
     num_steps: Index of the last step plus one.
-    prior: Prior, as returned by `LocalTraining.prior`.
+    prior: Prior, as returned by `Inference.prior`.
   """
 
   seed: Any
@@ -69,28 +67,20 @@ class LocalTraining:
     config: tasks.TrainingConfig,
   ):
     """Creates the optimizer's slots; call it under `strategy.scope()`."""
-    self.variables = weights.Variables.of(model, config.posterior_scope)
-    self.layout = weights.Layout.of(model, config.posterior_scope)
+    self._inference = config.inference
+    self.variables = weights.Variables.of(model, config.inference.scope)
+    self.layout = weights.Layout.of(model, config.inference.scope)
     self._strategy, self._model, self._config = strategy, model, config
     self._mean, self._std = data.mean, data.std
     both = self.variables.trainable
     self._trained = both if config.trains_scale else self.variables.mean
     self._slots = config.optimizer.slots(self._trained)
-    self._fits = config.optimizer.posterior_scope == 'all'
     self._parts = chain.Chain(
       [part.with_layout(self.layout) for part in config.parts]
     )
-    self._shares = self._shares_of_weights()
     self._compiled: Any = None
     if config.jit_compile:
       self._compiled = tf.function(self._full_batches, jit_compile=True)
-
-  def _shares_of_weights(self):
-    """Returns 1 / (size of its tensor) for each weight, or None for a sum."""
-    if self._config.objective.kl_reduction != 'mean':
-      return None
-    sizes = np.array([shape.num_elements() for shape in self.layout.loc])
-    return tf.constant(np.repeat(1.0 / sizes, sizes), tf.float32)
 
   def signature(self, x, y, task: tasks.ClientTask) -> list:
     """Returns the input signature of `__call__` for jobs like `task`."""
@@ -110,10 +100,13 @@ class LocalTraining:
     """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
     config = self._config
     weights.write(self.variables, task.start)
-    self._cap()
+    self._inference.bound(self.variables)
     if task.first_step == 0:
-      self._begin_slots(task.start)
-    prior = self.prior(task)
+      for slot in self._slots:
+        slot.assign(tf.zeros(slot.shape, slot.dtype))
+      self._inference.begin(self._slots, self._trained, task.start)
+    eta = self._parts.prior(task.start, task.shared, task.memory)
+    prior = self._inference.prior(eta, task.start, self._trained)
     carry = self._parts.begin(task.start, task.shared, task.memory)
     stream = seeds.Stream(task.seed)
     count = tf.size(task.indices)
@@ -145,13 +138,16 @@ class LocalTraining:
     mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
     trace = tasks.Trace(taken, now.sum_rates, mean_loss)
     model = weights.read(self.variables, task.start)
-    if self._fits:
-      last = tasks.Step(
-        now.step, now.rate, None, num_examples, kl_examples, num_steps, prior
-      )
-      model = self._with_posterior(
-        model, x, y, task.indices, last, stream('curvature')
-      )
+    last = tasks.Step(
+      now.step, now.rate, None, num_examples, kl_examples, num_steps, prior
+    )
+
+    def curvature(samples):
+      # Replicas have different moving statistics.
+      weights.assign(self.variables.buffers, model.buffers)
+      return self._curvature(x, y, task.indices, samples, stream('curvature'))
+
+    model = self._inference.posterior(model, self._slots, last, curvature)
     return self._parts.finish(model, carry, trace)
 
   def count_compiled(self) -> int:
@@ -196,25 +192,6 @@ class LocalTraining:
       carry,
     )
 
-  def _begin_slots(self, start):
-    for slot in self._slots:
-      slot.assign(tf.zeros(slot.shape, slot.dtype))
-    if self._fits:
-      scale = weights.marginal_scale(start)
-      shapes = [variable.shape for variable in self._trained]
-      scales = weights.unflatten(scale, shapes)
-      self._config.optimizer.begin(self._slots, scales)
-
-  def _with_posterior(self, model, x, y, indices, last, seed):
-    """Returns the trained model with the Gaussian of the optimizer."""
-    optimizer, curvature = self._config.optimizer, []
-    if optimizer.curvature_samples:
-      # Replicas have different moving statistics.
-      weights.assign(self.variables.buffers, model.buffers)
-      curvature = self._curvature(x, y, indices, seed)
-    scale = weights.flatten(optimizer.scales(self._slots, curvature, last))
-    return model._replace(scale=scale, factor=model.factor[:0])
-
   def _cycle(self, step):
     """Returns the factor on the learning rate at a step of the cycle."""
     length, floor = self._config.cycle_length, self._config.cycle_floor
@@ -223,35 +200,7 @@ class LocalTraining:
     place = tf.cast(step % length, tf.float32) / max(1, length - 1)
     return 1.0 - (1.0 - floor) * place
 
-  def prior(self, task: tasks.ClientTask) -> Any:
-    """Returns the client's prior: a part's, the broadcast, or the fixed one.
-
-    It is a `Prior` for variational layers. For an optimizer that fits a
-    posterior, it contains natural parameters by variable.
-    """
-    start, objective = task.start, self._config.objective
-    eta = self._parts.prior(start, task.shared, task.memory)
-    if eta is not None and self._fits:
-      return self._by_variable(eta)
-    if eta is not None:
-      prior = weights.of_natural(eta, start)
-      return objectives.Prior(prior.loc, prior.scale)
-    if self._fits and objective.update_prior:
-      return self._by_variable(weights.natural(start))
-    if self._fits:
-      return [(0.0, objective.prior_scale**-2)] * len(self._trained)
-    if objective.update_prior:
-      return objectives.Prior(start.loc, weights.marginal_scale(start))
-    scale = tf.constant(objective.prior_scale, tf.float32)
-    return objectives.Prior(tf.constant(0.0), scale)
-
-  def _by_variable(self, eta):
-    """Splits natural parameters `[2, num_loc]` by variable."""
-    shapes = [variable.shape for variable in self._trained]
-    both = tf.unstack(tf.cast(eta, tf.float32))
-    return list(zip(*(weights.unflatten(v, shapes) for v in both)))
-
-  def _curvature(self, x, y, indices, seed):
+  def _curvature(self, x, y, indices, samples, seed):
     """Returns the diagonal of the Fisher information, by variable.
 
     It is a mean over the examples. Labels are sampled from the model, so that
@@ -261,7 +210,7 @@ class LocalTraining:
     config, stream = self._config, seeds.Stream(seed)
     count, draw = tf.size(indices), tf.constant(0)
     sums = [tf.zeros(variable.shape) for variable in self._trained]
-    for _ in tf.range(config.optimizer.curvature_samples):
+    for _ in tf.range(samples):
       for first in tf.range(0, count, config.batch_size):
         batch = indices[first : first + config.batch_size]
         inputs = preprocessing.normalize(
@@ -272,7 +221,7 @@ class LocalTraining:
         )
         sums = [total + tf.square(g) for total, g in zip(sums, gradients)]
         draw += 1
-    size = tf.cast(count * config.optimizer.curvature_samples, tf.float32)
+    size = tf.cast(count * samples, tf.float32)
     return [total / size for total in sums]
 
   def _sampled_gradient(self, inputs, seed):
@@ -301,7 +250,7 @@ class LocalTraining:
       labels: `[batch]`, labels as of `Data`.
       step: A `Step`.
       carry: Carry of each client part.
-      prior: Prior, as returned by `prior`.
+      prior: Prior, as returned by `Inference.prior`.
 
     Returns:
       The loss in nats and the new carry.
@@ -331,44 +280,31 @@ class LocalTraining:
       )
     stream = seeds.Stream(step.seed)
     draw = stream('replica', replica)
-    info = step._replace(seed=stream('optimizer'))
-    if self._fits:
-      info = info._replace(prior=prior)
-      means = [tf.identity(variable) for variable in self._trained]
-      self._config.optimizer.sample(self._trained, self._slots, info)
+    info = step._replace(seed=stream('optimizer'), prior=prior)
+    means = self._inference.sample(self._trained, self._slots, info)
     rhos = self.variables.untransformed_scale
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       outputs = self._model(inputs, training=True)
       nll = self._config.likelihood.loss(outputs, labels)
       penalty = self._penalties(carry)
       if self._config.trains_scale and rhos:
-        loc = weights.flatten(self.variables.loc)
-        if self._config.objective.kl_reduction == 'tied':
-          prior = prior._replace(loc=loc)
-        divergence = objectives.divergence(loc, scale, prior, self._shares)
+        divergence = self._inference.divergence(self.variables, scale, prior)
         penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
     gradients = self._clipped(devices.in_float32(gradients))
-    if self._fits:
-      for variable, mean in zip(self._trained, means):
-        variable.assign(mean)
+    self._inference.restore(self._trained, means)
     gradients = self._adjust(gradients, carry, step, stream)
     self._config.optimizer.apply(self._trained, self._slots, gradients, info)
-    self._cap()
+    self._inference.bound(self.variables)
     return loss, self._after_step(carry, step, stream)
-
-  def _cap(self):
-    largest = self._config.objective.max_scale
-    for rho in self.variables.untransformed_scale if largest else ():
-      rho.assign(tf.minimum(rho, weights.inverse_softplus(largest)))
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
-    # If an optimizer fits a posterior, the variables may hold a sample.
-    if not self._fits:
+    # The penalty is that of the mean.
+    if not self._inference.is_sampled:
       mean = weights.flatten(self.variables.mean)
       penalty += self._parts.loss(mean, carry)
     return penalty
@@ -383,7 +319,7 @@ class LocalTraining:
   def _adjust(self, gradients, carry, step, stream):
     """Adds weight decay and the parts' changes to the gradient of the mean."""
     decay = self._config.weight_decay
-    penalized = self._fits and self._parts.have('loss')
+    penalized = self._inference.is_sampled and self._parts.have('loss')
     by_parts = penalized or self._parts.have('gradient')
     if not (decay or by_parts):
       return gradients

@@ -10,7 +10,7 @@ import numpy as np
 
 from bfl_tf import weights
 from bfl_tf.startup import tf
-from bfl_tf.training import likelihoods, objectives
+from bfl_tf.training import inference, likelihoods
 
 
 class Data(NamedTuple):
@@ -26,7 +26,7 @@ class Data(NamedTuple):
   std: np.ndarray
 
 
-_STANDARD = objectives.Objective()
+_DETERMINISTIC = inference.Inference()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,8 @@ class TrainingConfig:
     weight_decay: Factor of the mean that is added to the gradient.
     decay_biases: Whether weight decay includes vectors (biases, gamma and beta
       of normalizations).
-    objective: Prior and KL reduction, as of `Objective.compiled`.
+    inference: Owner of the posterior with its prior and KL reduction, as of
+      `Inference.compiled`.
     augment: Whether to pad, crop and flip images.
     augment_padding: Number of pixels added on each side before the crop.
     augment_border: Values of these pixels, one of `preprocessing.PADS`.
@@ -54,7 +55,6 @@ class TrainingConfig:
       to `cycle_floor` and then restarts; 0 for no cycles.
     cycle_floor: Factor on the learning rate at the end of a cycle.
     trains_scale: Whether to train scales; False also omits the KL term.
-    posterior_scope: Scope of the posterior, as of `weights.Variables.of`.
     parts: Client parts (`bfl_tf.clients`), in order.
     jit_compile: Whether XLA compiles the steps with a full batch.
   """
@@ -65,7 +65,7 @@ class TrainingConfig:
   max_gradient_norm: float = 0.0
   weight_decay: float = 0.0
   decay_biases: bool = True
-  objective: objectives.Objective = _STANDARD
+  inference: inference.Inference = _DETERMINISTIC
   augment: bool = False
   augment_padding: int = 4
   augment_border: str = 'zeros'
@@ -75,7 +75,6 @@ class TrainingConfig:
   cycle_length: int = 0
   cycle_floor: float = 1.0
   trains_scale: bool = True
-  posterior_scope: str = 'layers'
   parts: tuple = ()
   jit_compile: bool = False
 

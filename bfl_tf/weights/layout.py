@@ -123,9 +123,8 @@ class Variables(NamedTuple):
     if posterior_scope == 'all':
       if locs:
         raise ValueError(
-          'A posterior over all weights (--client_optimizer=ivon or laplace, '
-          '--client_parts=swag) needs a network without variational layers: '
-          'set --variant=deterministic.'
+          'A posterior over all weights needs a network without variational '
+          'layers.'
         )
       return cls(list(trainable), [], [], buffers)
     variational = {id(v) for v in (*locs, *scales)}

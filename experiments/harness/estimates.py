@@ -83,7 +83,7 @@ def core_seconds(config: Config) -> float:
   if config.server_dataset and not config.num_unlabeled_examples:
     unlabeled = _examples(config.server_dataset, config.server_split)
   examples += unlabeled * (config.get('distil.epochs') or 0)
-  is_point = config.variant == 'deterministic'
+  is_point = not config.make('variant', object).is_random
   samples = 1 if is_point else config.num_mc_samples
   evaluated = config.num_eval_examples or 10000
   forward = config.num_rounds / config.eval_every * samples * evaluated

@@ -67,7 +67,7 @@ def test_the_prior_may_depend_on_the_memory_of_the_client():
   task = toys.task(begin, rate=1e-6, memory={'personal': memory})
   loss = worker.train(task).trace.loss
   objective = training.Objective(prior_scale=1e3)
-  wide = toys.worker(objective=objective, **FLIPOUT)
+  wide = toys.worker(inference=training.Inference(objective), **FLIPOUT)
   other = wide.train(task._replace(memory={})).trace.loss
 
   def divergence(loc, scale):

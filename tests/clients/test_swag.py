@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients
+from bfl_tf import clients, training
 
 BATCHES, EPOCHS = 2, 5
 
 
 def path(begin):
   """Returns the weights after every second step of the same training."""
-  plain = toys.worker(posterior_scope='all')
+  plain = toys.worker(inference=training.Inference(scope='all'))
   return np.stack(
     [
       plain.train(task(begin, epochs)).model.mean.astype(np.float64)
@@ -26,7 +26,7 @@ def task(begin, epochs=EPOCHS):
 
 def fitted(rank, **settings):
   part = clients.Swag(period=BATCHES, rank=rank, **settings)
-  worker = toys.worker(parts=(part,), posterior_scope='all')
+  worker = toys.worker(parts=(part,), inference=training.Inference(scope='all'))
   begin = toys.start(worker)
   return worker.train(task(begin)), path(begin)
 
@@ -79,7 +79,8 @@ def test_weights_before_the_start_are_not_averaged(settings):
 
 def test_a_small_variance_around_a_large_mean_is_precise():
   worker = toys.worker(
-    parts=(clients.Swag(period=2, rank=0),), posterior_scope='all'
+    parts=(clients.Swag(period=2, rank=0),),
+    inference=training.Inference(scope='all'),
   )
   begin = toys.start(worker)
   # A constant added to the biases of all classes does not change gradients.

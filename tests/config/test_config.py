@@ -72,7 +72,7 @@ def test_flags_txt_with_another_version_or_unknown_flags_is_rejected(tmp_path):
 def test_fields_of_a_config_are_passed_to_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
-  of = worker.config.objective if '.' in key else worker.config
+  of = worker.config.inference.objective if '.' in key else worker.config
   assert getattr(of, name) == value
 
 

@@ -89,8 +89,7 @@ def test_steps_on_a_quadratic_match_the_printed_algorithm(eta):
 def logistic(**settings):
   """Returns a worker on fifty blobs in one batch, and its task."""
   worker = toys.worker(
-    optimizer=IVON, posterior_scope='all', batch_size=50,
-    objective=IVON.compiled(), **settings,
+    optimizer=IVON, inference=toys.inference(IVON), batch_size=50, **settings,
   )  # fmt: skip
   begin = toys.start(worker)
   begin = begin._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
@@ -146,6 +145,9 @@ def test_kl_reductions_and_the_largest_scale():
 
 def test_a_second_posterior_is_rejected():
   swag, flipout = {'client_parts': ('swag',)}, {'variant': 'flipout'}
-  for named, changes in (('--variant', flipout), ('swag and ivon', swag)):
+  for named, changes in (
+    ('--variant', flipout),
+    ('ivon and --client_parts=swag', swag),
+  ):
     with pytest.raises(ValueError, match=named):
       toys.experiment(**FITTED, **changes)

@@ -16,9 +16,7 @@ def test_the_precision_is_that_of_the_gauss_newton_matrix(reduction, sizes):
   optimizer = training.Laplace(
     prior_scale=0.5, curvature_samples=1000, kl_reduction=reduction
   )
-  worker = toys.worker(
-    optimizer=optimizer, objective=optimizer.compiled(), posterior_scope='all'
-  )
+  worker = toys.worker(optimizer=optimizer, inference=toys.inference(optimizer))
   begin = toys.start(worker)
   indices = np.arange(40)
   # Without epochs, the mean stays where it is. l is (40 + 10) / 2.

@@ -94,7 +94,7 @@ def test_training_reaches_the_mean_of_bayesian_linear_regression():
 def test_variational_training_reaches_the_best_factorized_posterior():
   worker = linear(
     'flipout', KNOWN, optimizer=training.Adam(), step_decay=0.999,
-    objective=training.Objective(prior_scale=PRIOR),
+    inference=training.Inference(training.Objective(prior_scale=PRIOR)),
   )  # fmt: skip
   rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(4000)}
   result = worker.train(task(worker, **rates))
@@ -110,8 +110,8 @@ def test_a_laplace_approximation_is_the_best_posterior_at_the_mean():
   """Its precision is the diagonal of that of Bayesian linear regression."""
   optimizer = training.Laplace(prior_scale=PRIOR, curvature_samples=2000)
   worker = linear(
-    'deterministic', KNOWN, optimizer=optimizer, objective=optimizer.compiled(),
-    posterior_scope='all', step_decay=0.998,
+    'deterministic', KNOWN, optimizer=optimizer,
+    inference=toys.inference(optimizer), step_decay=0.998,
   )  # fmt: skip
   rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(5000)}
   model = worker.train(task(worker, **rates)).model

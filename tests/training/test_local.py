@@ -122,7 +122,9 @@ def variational():
   """Returns full-batch workers; the prior of one is the broadcast posterior."""
   return [
     toys.worker(
-      variant='flipout', batch_size=50, objective=training.Objective(**settings)
+      variant='flipout',
+      batch_size=50,
+      inference=training.Inference(training.Objective(**settings)),
     )
     for settings in (
       {'update_prior': True},
@@ -184,7 +186,9 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
 
 def test_no_scale_exceeds_the_maximum():
   objective = training.Objective(max_scale=0.2)
-  worker = toys.worker(variant='flipout', objective=objective)
+  worker = toys.worker(
+    variant='flipout', inference=training.Inference(objective)
+  )
   scale = np.linspace(0.01, 0.3, 15, dtype=np.float32)
   # A rule may give such scales; the prior increases all of them.
   begin = toys.start(worker)._replace(scale=scale)

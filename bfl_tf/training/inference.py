@@ -1,0 +1,227 @@
+"""The posterior of a client: its owner, its prior, its samples and its scales.
+
+A posterior belongs to the variational layers (Flipout), to the optimizer (IVON,
+Laplace) or to a client part (SWAG). A client without an owner trains
+deterministic weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import weights
+from bfl_tf.startup import tf
+from bfl_tf.training import objectives
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+  """Inference in variational layers, by a client part, or none.
+
+  Attributes:
+    objective: The prior and the weight of the KL term.
+    scope: Scope of the posterior, as of `weights.Variables.of`.
+    role: Flag that selects the owner of the posterior, such as `variant`; empty
+      without a posterior.
+    owner: Name of the owner.
+    has_random_layers: Whether two predictions with the same weights differ:
+      layers draw weights or dropout masks.
+    is_sampled: Whether the variables contain a sample of the posterior while
+      the gradient is computed, not its mean.
+  """
+
+  objective: objectives.Objective = dataclasses.field(
+    default_factory=objectives.Objective
+  )
+  scope: str = 'layers'
+  role: str = ''
+  owner: str = ''
+  has_random_layers: bool = False
+
+  is_sampled: ClassVar[bool] = False
+
+  @property
+  def has_prior(self) -> bool:
+    """Whether the owner has the settings of the objective."""
+    return self.role in ('variant', 'client_optimizer')
+
+  def with_objective(self, **changes: Any) -> Inference:
+    """Returns the inference with other settings of the objective."""
+    objective = dataclasses.replace(self.objective, **changes)
+    return dataclasses.replace(self, objective=objective)
+
+  def compiled(self) -> Inference:
+    """Returns the part in the compiled graph; the rest are its inputs."""
+    return dataclasses.replace(self, objective=self.objective.compiled())
+
+  def initial(self, start: weights.Weights) -> weights.Weights:
+    """Returns the posterior before the first round.
+
+    A posterior over all weights starts as a point mass, or with the initial
+    scale of the optimizer.
+
+    Args:
+      start: Initial weights of the network, with scales of any value if the
+        scope is 'all'.
+    """
+    return start.at_a_point() if self.scope == 'all' else start
+
+  def begin(self, slots: list, trained: list, start: weights.Weights) -> None:
+    """Stores the broadcast posterior in the optimizer's slots."""
+    del slots, trained, start  # AutoGraph needs a statement.
+
+  def prior(self, eta: Any, start: weights.Weights, trained: list) -> Any:
+    """Returns the client's prior.
+
+    Args:
+      eta: Natural parameters `[2, num_loc]` from a client part, or None.
+      start: Broadcast posterior.
+      trained: Trained variables.
+
+    Returns:
+      A `Prior`, or the natural parameters of each variable.
+    """
+    if eta is not None:
+      given = weights.of_natural(eta, start)
+      return objectives.Prior(given.loc, given.scale)
+    if self.objective.update_prior:
+      return objectives.Prior(start.loc, weights.marginal_scale(start))
+    scale = tf.constant(self.objective.prior_scale, tf.float32)
+    return objectives.Prior(tf.constant(0.0), scale)
+
+  def sample(self, trained: list, slots: list, step: Any) -> list:
+    """Sets the variables to a sample; returns their means to `restore`."""
+    return []
+
+  def restore(self, trained: list, means: list) -> None:
+    """Sets the variables to their means."""
+    for variable, mean in zip(trained, means):
+      variable.assign(mean)
+
+  def divergence(
+    self, variables: weights.Variables, scale: Any, prior: Any
+  ) -> Any:
+    """Returns the KL term of variational layers in nats, times N_k / T.
+
+    Args:
+      variables: Variables of the network.
+      scale: `[num_loc]`, standard deviations.
+      prior: A `Prior`.
+    """
+    loc = weights.flatten(variables.loc)
+    if self.objective.kl_reduction == 'tied':
+      prior = prior._replace(loc=loc)
+    shares = None
+    if self.objective.kl_reduction == 'mean':
+      sizes = np.array([v.shape.num_elements() for v in variables.loc])
+      shares = tf.constant(np.repeat(1.0 / sizes, sizes), tf.float32)
+    return objectives.divergence(loc, scale, prior, shares)
+
+  def bound(self, variables: weights.Variables) -> None:
+    """Applies the upper bound on the scales of variational layers."""
+    largest = self.objective.max_scale
+    for rho in variables.untransformed_scale if largest else ():
+      rho.assign(tf.minimum(rho, weights.inverse_softplus(largest)))
+
+  def posterior(
+    self,
+    model: weights.Weights,
+    slots: list,
+    step: Any,
+    curvature: Callable[[int], list],
+  ) -> weights.Weights:
+    """Returns the trained model with the scales that the client sends.
+
+    Args:
+      model: Trained model.
+      slots: Slots of the optimizer after the last step.
+      step: A `training.Step` with the prior, without a seed.
+      curvature: Function that estimates the diagonal of the Fisher information
+        of a label by variable, from a number of samples per example.
+    """
+    return model
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerInference(Inference):
+  """Inference by an optimizer with a Gaussian over all weights.
+
+  Attributes:
+    optimizer: The `Optimizer`, which is also an `Objective`.
+  """
+
+  optimizer: Any = None
+
+  is_sampled = True
+
+  def initial(self, start):
+    at_a_point = start.at_a_point()
+    first = np.float32(self.optimizer.initial_scale)
+    return at_a_point._replace(scale=np.maximum(at_a_point.scale, first))
+
+  def begin(self, slots, trained, start):
+    shapes = [variable.shape for variable in trained]
+    scales = weights.unflatten(weights.marginal_scale(start), shapes)
+    self.optimizer.begin(slots, scales)
+
+  def prior(self, eta, start, trained):
+    if eta is None and not self.objective.update_prior:
+      return [(0.0, self.objective.prior_scale**-2)] * len(trained)
+    eta = weights.natural(start) if eta is None else eta
+    shapes = [variable.shape for variable in trained]
+    both = tf.unstack(tf.cast(eta, tf.float32))
+    return list(zip(*(weights.unflatten(v, shapes) for v in both)))
+
+  def sample(self, trained, slots, step):
+    means = [tf.identity(variable) for variable in trained]
+    self.optimizer.sample(trained, slots, step)
+    return means
+
+  def posterior(self, model, slots, step, curvature):
+    samples = self.optimizer.curvature_samples
+    found = curvature(samples) if samples else []
+    scale = weights.flatten(self.optimizer.scales(slots, found, step))
+    return model._replace(scale=scale, factor=model.factor[:0])
+
+
+def resolve(
+  variant: Any, optimizer: Any, members: Iterable[tuple[str, str, Any]]
+) -> Inference:
+  """Returns the inference of a client.
+
+  Args:
+    variant: Settings of the variant of the layers.
+    optimizer: Client optimizer.
+    members: Role, name and instance of each component that may own a posterior:
+      the variant, the optimizer and the client parts.
+
+  Raises:
+    ValueError: Two components would each own the posterior.
+  """
+  owners = [
+    (role, name, made)
+    for role, name, made in members
+    if isinstance(made, objectives.Objective)
+    or getattr(made, 'posterior_scope', 'layers') == 'all'
+  ]
+  if len(owners) > 1:
+    flags = ' and '.join(f'--{role}={name}' for role, name, _ in owners)
+    raise ValueError(
+      f'{flags} would each fit the posterior of a client: remove one of them. '
+      'With --variant=deterministic or mc_dropout, layers have no posterior.'
+    )
+  is_random = variant.is_random
+  if not owners:
+    return Inference(has_random_layers=is_random)
+  ((role, name, made),) = owners
+  if made is optimizer:
+    return OptimizerInference(made, 'all', role, name, is_random, optimizer)
+  if role == 'client_parts':
+    return Inference(
+      scope='all', role=role, owner=name, has_random_layers=is_random
+    )
+  return Inference(made, 'layers', role, name, is_random)
