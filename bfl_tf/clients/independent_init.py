@@ -34,6 +34,7 @@ class IndependentInit(training.Part):
   layout: weights.Layout = _NOTHING
 
   name = 'independent_init'
+  changes_start = True
 
   def with_layout(self, layout):
     return dataclasses.replace(self, layout=layout)

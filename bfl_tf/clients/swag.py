@@ -90,6 +90,7 @@ class Swag(training.Part):
   ] = True
 
   name = 'swag'
+  replaces_model = True
 
   def __post_init__(self):
     if self.rank == 1:

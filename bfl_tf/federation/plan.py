@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import component, models, training, weights
+from bfl_tf import models, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
+from bfl_tf.federation import compatibility
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras
-
-# Partitions that do not use the classes of the examples.
-_FOR_NUMBERS = ('iid', 'natural')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +54,7 @@ class Plan:
       'client_parts',
       training.Part,
       prior_precision=settings[0].prior_scale ** -2 if settings else 0.0,
+      client_optimizer=optimizer,
     )
     inference = training.resolve(
       variant,
@@ -73,8 +73,12 @@ class Plan:
       schedule=config.make('learning_rate_schedule', object),
       attacks=config.chain('attack', attacks_lib.Attack),
     )
-    plan._check()
-    plan._check_numeric()
+    compatibility.check_plan(
+      plan,
+      variant,
+      config.make('weighting', pooling.Weighting),
+      config.make('pooling', pooling.Rule),
+    )
     return plan
 
   @property
@@ -132,76 +136,6 @@ class Plan:
         config.seed, config.num_clients, attack.fraction
       )
     )
-
-  def _check(self) -> None:
-    """Rejects parts that contradict each other or a flag."""
-    config = self.config
-    names = [part.name for part in self.parts]
-    for part in self.parts:
-      for flag, fitting in part.requires.items():
-        if config.get(flag) not in fitting:
-          raise ValueError(
-            f'--client_parts={part.name} needs '
-            f'--{flag}={" or ".join(map(str, fitting))}.'
-          )
-      for other in part.incompatible_with:
-        if other in names or config.get(other):
-          raise ValueError(
-            f'--client_parts={part.name} cannot be combined with {other}: '
-            'remove one of them.'
-          )
-    self._check_objective()
-
-  def _check_numeric(self):
-    """Rejects flags that need classes, for numeric labels."""
-    config = self.config
-    flags = {
-      'partition': not (
-        config.partition in _FOR_NUMBERS or ':' in config.partition
-      ),
-      'attack': any(
-        component.overrides(attack, attacks_lib.Attack, 'labels')
-        for attack in self.attacks
-      ),
-    }
-    for flag, needs_classes in flags.items():
-      if needs_classes and self.config.is_numeric:
-        value = config.get(flag)
-        value = ','.join(value) if isinstance(value, tuple) else value
-        raise ValueError(
-          f'--{flag}={value} supports classes only, not the numeric labels of '
-          f'--likelihood={self.config.likelihood}: remove it.'
-        )
-
-  def _check_objective(self):
-    objective = self.objective
-    provider = training.Chain(self.parts).provider
-    by = self.flag('update_prior')
-    if provider:
-      by = f'--client_parts={provider.name}'
-    if provider and not self.inference.has_prior:
-      raise ValueError(
-        f'{by} sets the prior of the clients, which needs a posterior: set '
-        '--variant=flipout, or --client_optimizer=ivon or laplace.'
-      )
-    if provider and objective.update_prior:
-      raise ValueError(
-        f'{by} sets the prior of each client: remove '
-        f'{self.flag("update_prior")}.'
-      )
-    if objective.kl_reduction == 'tied' and (
-      provider or objective.update_prior
-    ):
-      raise ValueError(
-        f'{self.flag("kl_reduction")} ties the mean of the prior to the '
-        f'posterior: remove {by}.'
-      )
-    initial = getattr(objective, 'initial_scale', 0)
-    if 0 < objective.max_scale < initial:
-      raise ValueError(
-        f'{self.flag("max_scale")} is below {self.flag("initial_scale")}: '
-        'lower the initial scale.'
-      )
 
   def likelihood(
     self, label_moments: tuple[float, float]

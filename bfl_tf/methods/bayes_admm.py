@@ -113,16 +113,14 @@ class Part(training.Part):
   name = 'bayes_admm'
   server_stage = Stage
   requires = {
-    'client_optimizer': ('ivon',),
-    'pooling': ('llp',),
-    'weighting': ('equal',),
-    # The KL term of a client has the weight rho.
-    'ivon.kl_examples': ('own',),
-    'ivon.kl_reduction': ('sum',),
-    'ivon.annealing_rounds': (0,),
+    'client_optimizer': 'takes_any_prior',
+    'pooling': 'averages_natural',
+    'weighting': 'is_equal',
   }
+  # The KL term of a client has the weight rho.
+  standard_settings = ('kl_examples', 'kl_reduction', 'annealing_rounds')
   # Client and server update the dual alike: no part may change the update.
-  incompatible_with = ('swag', 'attack')
+  incompatible_with = ('replaces_model', 'attack')
 
   def __post_init__(self):
     if self.clients_per_round not in (0, self.num_clients):

@@ -46,6 +46,7 @@ class Stage(server.Stage):
   num_clients: int
 
   name = 'feddyn'
+  sets_mean = True
   statistics = (Total(_moved),)
 
   def init(self, model) -> dict[str, np.ndarray]:
@@ -76,12 +77,9 @@ class Part(training.Part):
 
   name = 'feddyn'
   server_stage = Stage
-  requires = {
-    'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
-    'weighting': ('auto', 'equal', 'size'),
-  }
+  requires = {'pooling': 'averages_means', 'weighting': 'is_constant'}
   # The client and the server compute the same change of the mean.
-  incompatible_with = ('independent_init', 'swag', 'attack')
+  incompatible_with = ('changes_start', 'replaces_model', 'attack')
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)

@@ -42,6 +42,7 @@ class Stage(server.Stage):
   """Replaces the pooled mean by the sum of the dual variables."""
 
   name = 'fedlap'
+  sets_mean = True
   statistics = (Total(_changes),)
 
   def init(self, model) -> dict[str, np.ndarray]:
@@ -86,12 +87,12 @@ class Part(training.Part):
   server_stage = Stage
   # A client's posterior would contain another prior.
   requires = {
-    'variant': ('deterministic', 'mc_dropout'),
-    'client_optimizer': ('sgd', 'adam'),
-    'pooling': ('nwa',),
+    'variant': 'is_point',
+    'client_optimizer': 'minimizes',
+    'pooling': 'averages_means',
   }
   # The client and the server compute the same change of the mean.
-  incompatible_with = ('independent_init', 'swag', 'attack')
+  incompatible_with = ('changes_start', 'replaces_model', 'attack')
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)

@@ -18,8 +18,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Stage(server.Stage):
   """Server stage that sets the mean; other weights stay as pooled."""
 
   name = 'fednova'
+  sets_mean = True
   statistics = (Total(_normalized),)
 
   def __call__(self, state, reference, pooled, statistics, seed):
@@ -53,31 +54,27 @@ class Part(training.Part):
   """Client part that sends a_k, the displacement by a constant gradient of 1.
 
   Attributes:
-    make_sgd: Returns the clients' optimizer. Not compared, because the
-      optimizer in the training config already determines whether two parts
-      share a worker.
+    client_optimizer: Optimizer of the clients.
   """
 
-  make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
+  client_optimizer: Any
 
   name = 'fednova'
   server_stage = Stage
   requires = {
-    'client_optimizer': ('sgd',),
+    'client_optimizer': 'is_sgd',
     # The stage overwrites the mean with an average, so the rule must average.
-    'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
+    'pooling': 'averages_means',
   }
-  # With the first two parts, the update is not the sum of SGD's steps. The
-  # stages of the others compute the mean in another way.
-  incompatible_with = ('independent_init', 'swag', 'feddyn', 'fedlap')
-  uses = {'sgd': training.SGD}
+  # With such parts, the update is not the sum of SGD's steps.
+  incompatible_with = ('changes_start', 'replaces_model')
 
   def begin(self, start, shared, memory):
     return tf.constant(0.0), tf.constant(0.0)
 
   def after_step(self, mean, carry, step):
     velocity, length = carry
-    sgd = self.make_sgd()
+    sgd = self.client_optimizer
     velocity = sgd.momentum * velocity + 1.0
     taken = 1.0 + sgd.momentum * velocity if sgd.nesterov else velocity
     return None, (velocity, length + step.learning_rate * taken)
@@ -88,5 +85,5 @@ class Part(training.Part):
 
   def bounds(self, trace):
     # The velocity of every step is between 1 and its limit.
-    most = trace.sum_rates / (1.0 - self.make_sgd().momentum)
+    most = trace.sum_rates / (1.0 - self.client_optimizer.momentum)
     return 0.999 * trace.sum_rates, 1.001 * most

@@ -88,9 +88,9 @@ class Part(training.Part):
 
   name = 'pvi'
   server_stage = Stage
-  requires = {'pooling': ('dwc',)}
+  requires = {'pooling': 'needs_prior'}
   # Client and server sum the same changes: no part may change the update.
-  incompatible_with = ('swag', 'attack')
+  incompatible_with = ('replaces_model', 'attack')
 
   def for_one_site(self) -> Part:
     return dataclasses.replace(self, damping=1.0)

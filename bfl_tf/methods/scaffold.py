@@ -94,18 +94,17 @@ class Part(training.Part):
   name = 'scaffold'
   server_stage = Stage
   # With these parts x - y_i is not the sum of SGD's steps.
-  incompatible_with = ('independent_init', 'swag')
+  incompatible_with = ('changes_start', 'replaces_model')
 
   @property
-  def requires(self) -> Mapping[str, tuple]:
+  def requires(self) -> Mapping[str, str]:
     """SGD and constant client weights; no momentum if gradients are corrected.
 
     Otherwise the control variates would contain momentum, but the corrected
     gradients would not.
     """
-    plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
-    constant = {'weighting': ('auto', 'equal', 'size')}
-    return {'client_optimizer': ('sgd',), **plain, **constant}
+    of_sgd = 'is_plain_sgd' if self.corrects == 'gradients' else 'is_sgd'
+    return {'client_optimizer': of_sgd, 'weighting': 'is_constant'}
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)

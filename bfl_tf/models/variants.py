@@ -40,9 +40,11 @@ class Deterministic:
 
   Attributes:
     is_random: Whether layers draw weights or masks at each prediction.
+    is_point: Whether the weights of layers have no posterior.
   """
 
   is_random: ClassVar[bool] = False
+  is_point: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +52,7 @@ class MCDropout:
   """Dropout at inference (Gal & Ghahramani 2016)."""
 
   is_random: ClassVar[bool] = True
+  is_point: ClassVar[bool] = True
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2
@@ -60,6 +63,7 @@ class Flipout:
   """Gaussian weights with Flipout (Wen et al. 2018)."""
 
   is_random: ClassVar[bool] = True
+  is_point: ClassVar[bool] = False
   initial_scale: Annotated[
     float,
     Setting('Initial standard deviation of the weights.', gt=0),

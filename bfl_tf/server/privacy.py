@@ -51,8 +51,8 @@ class Privacy(component.Component):
   name = 'none'
   is_private: ClassVar[bool] = False
 
-  def check(self, method: Any) -> None:
-    """Raises a ValueError if a `federation.Method` releases something else."""
+  def check(self) -> None:
+    """Raises a ValueError if the mechanism gives no guarantee."""
 
   def sample(self, seed: int, round_index: int) -> list[int]:
     """Returns the sorted numbers of the clients of a round."""
@@ -179,49 +179,7 @@ class Central(Privacy):
   def _population(self) -> int:
     return self.population or self.num_clients
 
-  def check(self, method):
-    config, spec = method.config, method.result_spec
-    flag = f'--privacy={config.privacy}'
-    if not method.rule.takes_noise:
-      raise ValueError(
-        f'--pooling={config.pooling}: no noise is defined for its sums: set '
-        f'nwa or ws, or remove {flag}.'
-      )
-    if config.weighting not in ('auto', 'equal'):
-      raise ValueError(
-        f'--weighting={config.weighting}: {flag} gives all clients weight 1: '
-        'set equal.'
-      )
-    if config.checkpoint_every != 1:
-      raise ValueError(
-        f'--checkpoint_every={config.checkpoint_every}: {flag} allows 1 only. '
-        'A round that is trained again after a crash would have the same noise '
-        'as before.'
-      )
-    if method.objective.kl_examples == 'all':
-      raise ValueError(
-        f'{method.flag("kl_examples")}: {flag} does not allow it, because '
-        'the number of all examples then changes every update: remove it.'
-      )
-    for stage in method.stages:
-      if stage.statistics:
-        raise ValueError(
-          f'{flag} covers the pooled model only, and the server stage '
-          f'{stage.name} needs other sums of updates: remove it, or the client '
-          'part that selects it.'
-        )
-    others = [*spec.extras, *['swag'] * bool(spec.model.factor.shape[0])]
-    others += [name for name, kept in spec.memory.items() if kept]
-    if others:
-      raise ValueError(
-        f'{flag} covers the pooled model only, and --client_parts={others[0]} '
-        'sends another vector or keeps a memory: remove it.'
-      )
-    if spec.model.buffers.shape[0]:
-      raise ValueError(
-        f'--model={config.model}: {flag} does not cover the moving statistics '
-        'of batch normalization: set a network without it.'
-      )
+  def check(self):
     if not math.isfinite(self.spent(1)['epsilon']):
       raise ValueError(
         f'--{self.name}.delta={self.delta:g} is too small for a finite '

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,11 @@ class Stage(component.Component, abc.ABC):
       addition to the pooled model.
     predictors: Names of the groups of models that the stage creates, such as
       `('A', 'C')`. At most one stage of a run creates groups.
+    sets_mean: Whether the stage is a method's own formula for the mean of the
+      global model. At most one stage of a run has one.
   """
+
+  sets_mean: ClassVar[bool] = False
 
   @property
   def statistics(self) -> tuple:

@@ -25,6 +25,12 @@ class SGD(Optimizer):
     bool, Setting('Use Nesterov momentum instead of heavy-ball momentum.')
   ] = False
 
+  is_sgd = True
+
+  @property
+  def is_plain_sgd(self) -> bool:
+    return not self.momentum
+
   def __post_init__(self):
     if self.nesterov and not self.momentum:
       raise ValueError('--sgd.nesterov needs --sgd.momentum above 0.')

@@ -72,6 +72,8 @@ class IVON(objectives.Objective, Optimizer):
   ] = 0.0
 
   posterior_scope = 'all'
+  minimizes = False
+  takes_any_prior = True
 
   def slots(self, variables) -> list[tf.Variable]:
     return [slot for _ in range(3) for slot in zeros_like(variables)]

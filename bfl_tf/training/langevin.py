@@ -40,6 +40,8 @@ class SGLD(Optimizer):
     ),
   ] = 1.0
 
+  minimizes = False
+
   def apply(self, variables, slots, gradients, step) -> None:
     spread = _spread(step, self.temperature)
     for variable, gradient, noise in _noisy(variables, gradients, step):

@@ -58,6 +58,7 @@ class Laplace(objectives.Objective, first_order.Adam):
   ] = 10
 
   posterior_scope = 'all'
+  minimizes = False
 
   def apply(self, variables, slots, gradients, step) -> None:
     if self.kl_reduction != 'tied':

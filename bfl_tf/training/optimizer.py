@@ -26,6 +26,11 @@ class Optimizer(component.Component, abc.ABC):
     posterior_scope: 'all' if the optimizer fits a Gaussian to all weights,
       otherwise 'layers'.
     initial_scale: Standard deviation of this Gaussian before the first round.
+    is_sgd: Whether a step is that of SGD, perhaps with momentum.
+    is_plain_sgd: Whether a step is that of SGD without momentum.
+    minimizes: Whether the optimizer minimizes the loss, without noise or a
+      posterior.
+    takes_any_prior: Whether precisions of the prior may be negative.
     curvature_samples: Number of sampled labels per example from which the
       training loop estimates the curvature after the last step.
   """
@@ -33,6 +38,13 @@ class Optimizer(component.Component, abc.ABC):
   posterior_scope: str = 'layers'
   initial_scale: float = 0.0
   curvature_samples: int = 0
+  is_sgd: bool = False
+  minimizes: bool = True
+  takes_any_prior: bool = False
+
+  @property
+  def is_plain_sgd(self) -> bool:
+    return False
 
   def slots(self, variables: list) -> list:
     """Returns new non-trainable variables for the state."""

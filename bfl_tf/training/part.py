@@ -24,11 +24,16 @@ class Part(component.Component):
   for this part.
 
   Attributes:
-    requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',
-      'ws')}`. Some rules divide the product of the clients' posteriors by
-      surplus copies of the broadcast posterior. A part that requires such a
-      rule must return a model that contains the broadcast exactly once.
-    incompatible_with: Names of other parts and of flags that must not be set.
+    requires: Facts that other components must state, by flag, such as
+      `{'pooling': 'averages_means'}`: attributes of rules, weightings,
+      optimizers and variants. A part that requires `needs_prior` of the rule
+      must return a model that contains the broadcast posterior exactly once.
+    incompatible_with: Facts that no other part may state, or 'attack'.
+    standard_settings: Settings of the objective that must have the values of
+      `Objective.standard`.
+    changes_start: Whether training does not begin at the broadcast.
+    replaces_model: Whether `finish` returns other means than those after the
+      last step.
     posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
       network without variational layers, otherwise 'layers'.
     prior_weight: Factor on the KL term if the part provides the prior.
@@ -36,10 +41,13 @@ class Part(component.Component):
   """
 
   incompatible_with: tuple[str, ...] = ()
+  standard_settings: tuple[str, ...] = ()
+  changes_start: bool = False
+  replaces_model: bool = False
   rank: int = 0
 
   @property
-  def requires(self) -> Mapping[str, tuple]:
+  def requires(self) -> Mapping[str, str]:
     return {}
 
   @property

@@ -59,6 +59,10 @@ class Rule(component.Component):
     needs_prior: Whether the rule divides out the broadcast posterior.
     takes_points: Whether the rule also applies to deterministic models.
     takes_noise: Whether `--privacy` may add noise to the sums of the terms.
+    averages_means: Whether the pooled mean is the weighted mean of the clients'
+      means.
+    averages_natural: Whether the pooled natural parameters (precision times
+      mean, precision) are the weighted means of the clients'.
   """
 
   min_scale: Annotated[
@@ -74,6 +78,8 @@ class Rule(component.Component):
   needs_prior: ClassVar[bool] = False
   takes_points: ClassVar[bool] = False
   takes_noise: ClassVar[bool] = False
+  averages_means: ClassVar[bool] = False
+  averages_natural: ClassVar[bool] = False
 
   def check(self, num_clients: int, rank: int, size: int) -> None:
     """Raises a ValueError if the rule cannot pool a round of this run.
@@ -152,6 +158,7 @@ class Rule(component.Component):
 class NaiveWeightedAverage(Rule):
   """Eq. 10: the mean of the means, the mean of the variances."""
 
+  averages_means = True
   takes_points = True
   takes_noise = True
 
@@ -166,6 +173,7 @@ class NaiveWeightedAverage(Rule):
 class WeightedSum(Rule):
   """Eq. 11: the distribution of a weighted sum of independent Gaussians."""
 
+  averages_means = True
   takes_noise = True
 
   def terms(self, q, w, q0):
@@ -184,6 +192,8 @@ class LinearPooling(Rule):
   cancellation of large squares.
   """
 
+  averages_means = True
+
   def terms(self, q, w, q0):
     return w * q.mean, w * q.variance, w * (q.mean - q0.mean) ** 2
 
@@ -199,6 +209,8 @@ class WassersteinBarycenter(Rule):
   The means and the standard deviations are averaged.
   """
 
+  averages_means = True
+
   def terms(self, q, w, q0):
     return w * q.mean, w * np.sqrt(q.variance)
 
@@ -212,6 +224,8 @@ class LogVarianceAverage(Rule):
 
   Its name in Ozer et al. is arithmetic aggregation with log variance.
   """
+
+  averages_means = True
 
   def terms(self, q, w, q0):
     return w * q.mean, w * np.log(q.variance)
@@ -237,6 +251,8 @@ class LogLinearPooling(WeightedConflation):
 
   This is the barycenter in the reverse divergence KL[q, q_k].
   """
+
+  averages_natural = True
 
   def moments(self, sums, totals, q0):
     return Gaussian(sums[0] / sums[1], totals.weight / sums[1]), 0

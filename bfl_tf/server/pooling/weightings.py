@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -47,7 +47,14 @@ class Weighting(component.Component):
   A weighting implements `weigh`, or `weigh_all` if the weight of a client
   depends on the other updates of the round; all updates then stay in memory.
   Weights are nonnegative; the pooling rule normalizes them.
+
+  Attributes:
+    is_constant: Whether a client has the same weight in all rounds.
+    is_equal: Whether all clients have the same weight.
   """
+
+  is_constant: ClassVar[bool] = False
+  is_equal: ClassVar[bool] = False
 
   def weigh(
     self, update: statistics.ClientUpdate, reference: weights.Weights
@@ -74,6 +81,9 @@ class Weighting(component.Component):
 class Equal(Weighting):
   """Eq. 18: equal weights."""
 
+  is_constant = True
+  is_equal = True
+
   def weigh(self, update, reference):
     return 1.0, 0
 
@@ -81,6 +91,8 @@ class Equal(Weighting):
 @dataclasses.dataclass(frozen=True)
 class Size(Weighting):
   """Eq. 19: the number of training examples."""
+
+  is_constant = True
 
   def weigh(self, update, reference):
     return float(update.num_examples), 0
