@@ -24,8 +24,9 @@ import typing
 from absl import app, flags, logging
 
 from bfl_tf import federation
-from bfl_tf.config import catalog, flagfile, registry, user_code
+from bfl_tf.config import catalog, flagfile
 from bfl_tf.config import config as config_lib
+from bfl_tf.declare import registry, user_code
 from experiments import describe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

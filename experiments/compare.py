@@ -16,7 +16,7 @@ from absl import flags
 from matplotlib.figure import Figure
 
 from bfl_tf import files, run_files
-from bfl_tf.config import registry
+from bfl_tf.declare import registry
 from bfl_tf.plots import comparison, recorded
 from bfl_tf.runs import comparison as comparison_lib
 from bfl_tf.runs import groups as groups_lib

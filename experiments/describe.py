@@ -13,14 +13,8 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf.config import (
-  catalog,
-  config,
-  method_file,
-  registry,
-  selection,
-  settings,
-)
+from bfl_tf.config import catalog, config, method_file, selection
+from bfl_tf.declare import registry, settings
 
 _WIDTH, _COLUMN = 100, 34
 _SIGNS = {'ge': '≥', 'gt': '>', 'le': '≤', 'lt': '<'}

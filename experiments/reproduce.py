@@ -17,7 +17,7 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training
-from bfl_tf.config import registry
+from bfl_tf.declare import registry
 from bfl_tf.runs import executor
 from experiments import command_line, papers
 from experiments.harness import cells, claims, estimates, figures, tables

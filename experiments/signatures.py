@@ -11,9 +11,9 @@ import pkgutil
 import re
 import textwrap
 
-from bfl_tf import component, server, statistics, training, weights
+from bfl_tf import server, statistics, training, weights
 from bfl_tf.clients import attacks
-from bfl_tf.config import settings
+from bfl_tf.declare import component, settings
 from bfl_tf.federation import engine, state
 from bfl_tf.metrics import score_table
 from bfl_tf.server import pooling

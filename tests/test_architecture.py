@@ -12,13 +12,10 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _PACKAGE = _ROOT / 'bfl_tf'
 
 # Layers, from the bottom. A package may import only packages of earlier rows.
-# A unit is a package or one of three modules of `config`. These modules are in
-# low layers, because all packages declare settings.
 _LAYERS = (
   ('startup',),
-  ('component', 'config.user_code', 'files', 'seeds', 'version'),
-  ('config.registry', 'run_files', 'trees'),
-  ('config.settings',),
+  ('files', 'seeds', 'version'),
+  ('declare', 'run_files', 'trees'),
   ('weights',),
   ('metrics', 'data', 'models'),
   ('statistics', 'training', 'plots'),
@@ -46,10 +43,8 @@ def _sources() -> dict[str, list[str]]:
 
 
 def _unit(name: str) -> str:
-  """Returns the unit of a module: `config.settings`, or its package."""
-  first, _, rest = name.partition('.')
-  module = f'{first}.{rest.partition(".")[0]}'
-  return module if module in _LAYER else first
+  """Returns the package of a module."""
+  return name.partition('.')[0]
 
 
 def _imports(source: str) -> Iterator[str]:
@@ -101,6 +96,22 @@ def test_packages_import_only_from_lower_layers(unit):
   assert [
     bad for text in _SOURCES[unit] for bad in _forbidden(unit, text)
   ] == []
+
+
+def test_no_two_modules_import_each_other():
+  texts = {
+    '.'.join(path.relative_to(_ROOT).with_suffix('').parts): path.read_text()
+    for path in _PACKAGE.rglob('*.py')
+  }
+  edges = {
+    name: {other for other in _imports(text) if other in texts}
+    for name, text in texts.items()
+  }
+  while edges:
+    # Modules that import no other module that is left.
+    leaves = {name for name, others in edges.items() if not others & {*edges}}
+    assert leaves, f'a circle of imports is among {sorted(edges)}'
+    edges = {k: others for k, others in edges.items() if k not in leaves}
 
 
 def test_no_package_above_config_refers_to_a_method_setting():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bfl_tf.config import registry, user_code
+from bfl_tf.declare import registry, user_code
 
 TABLE = {'ws': 1, 'nwa': 2, 'conflation': None}
 

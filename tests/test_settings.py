@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from bfl_tf.config import settings
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare import settings
+from bfl_tf.declare.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)

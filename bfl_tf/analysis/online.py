@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import server, statistics, weights
-from bfl_tf.config import registry
+from bfl_tf.declare import registry
 from bfl_tf.federation import engine, loop
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment

@@ -15,8 +15,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bfl_tf import component, seeds, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf import seeds, weights
+from bfl_tf.declare import component
+from bfl_tf.declare.settings import Setting
 
 
 def malicious_clients(

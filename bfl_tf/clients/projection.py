@@ -16,7 +16,7 @@ import dataclasses
 from typing import Annotated
 
 from bfl_tf import training
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
 
 BALLS = ('update', 'model')

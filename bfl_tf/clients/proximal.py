@@ -15,7 +15,7 @@ import dataclasses
 from typing import Annotated
 
 from bfl_tf import training, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
 
 _NOTHING = weights.Layout((), (), ())

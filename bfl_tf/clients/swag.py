@@ -25,7 +25,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bfl_tf import training
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
 
 

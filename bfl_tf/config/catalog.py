@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 import functools
 from typing import Any
 
-from bfl_tf.config import registry, selection, settings
+from bfl_tf.config import selection
 from bfl_tf.config.fields import FIELDS, ROLES
+from bfl_tf.declare import registry, settings
 
 
 def roles(

@@ -5,7 +5,7 @@ import dataclasses
 import os
 from typing import Any, TypeVar
 
-from bfl_tf import component, server
+from bfl_tf import server
 from bfl_tf.config import catalog, flagfile, method_file
 from bfl_tf.config import selection as selection_lib
 from bfl_tf.config.context import RunContext
@@ -23,6 +23,7 @@ from bfl_tf.config.fields import (
   Training,
 )
 from bfl_tf.data import dataset_config
+from bfl_tf.declare import component
 
 __all__ = ['FIELDS', 'GROUPS', 'MACHINE_FIELDS', 'ROLES', 'Config']
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from bfl_tf import methods, models, server, training
 from bfl_tf.clients import attacks
-from bfl_tf.config import settings
-from bfl_tf.config.settings import Setting
 from bfl_tf.data import dataset_config, partitions, preprocessing
+from bfl_tf.declare import settings
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server.pooling import RULES, WEIGHTINGS
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf.config import registry, settings
+from bfl_tf.declare import registry, settings
 
 Fields = Mapping[str, settings.SettingSpec]
 _DEFINE: Mapping[type, Any] = {

@@ -10,10 +10,11 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf.config import catalog, flagfile, registry
+from bfl_tf.config import catalog, flagfile
 from bfl_tf.config.fields import FIELDS, ROLES
 from bfl_tf.config.selection import Selection
-from bfl_tf.config.settings import Setting, SettingSpec
+from bfl_tf.declare import registry
+from bfl_tf.declare.settings import Setting, SettingSpec
 
 # Fields of a method; other fields are of the task.
 OF_METHOD = (

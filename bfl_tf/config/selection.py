@@ -10,9 +10,9 @@ import functools
 import inspect
 from typing import Any, NoReturn
 
-from bfl_tf import component, models, server
-from bfl_tf.config import registry, settings, user_code
+from bfl_tf import models, server
 from bfl_tf.config.context import NAMES, RunContext
+from bfl_tf.declare import component, registry, settings, user_code
 
 # The value and the table by role; a value is one name or several names.
 Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]

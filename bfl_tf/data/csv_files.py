@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.config import registry
 from bfl_tf.data import arrays, encoding, table_format
+from bfl_tf.declare import registry
 
 _LARGEST = np.finfo(np.float32).max
 _WHOLE = re.compile(r'(-?\d+)\.0+')

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Annotated
 
-from bfl_tf.config.settings import Setting
 from bfl_tf.data import builtin, table_format
+from bfl_tf.declare.settings import Setting
 
 # Fields that apply only to tables: names of columns, and notation of cells.
 COLUMNS = (

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.config import registry, user_code
 from bfl_tf.data import (
   arrays,
   builtin,
@@ -18,6 +17,7 @@ from bfl_tf.data import (
   tables,
   tfds,
 )
+from bfl_tf.declare import registry, user_code
 
 # Fields of `DatasetConfig` that apply to some kinds of sources only.
 _TAKEN = {

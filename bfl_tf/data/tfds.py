@@ -15,8 +15,8 @@ import threading
 
 import numpy as np
 
-from bfl_tf.config import registry, user_code
 from bfl_tf.data import arrays, builtin, columns
+from bfl_tf.declare import registry, user_code
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:

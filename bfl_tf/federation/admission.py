@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import statistics, training, trees
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import stopping
 from bfl_tf.weights import Weights

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bfl_tf import component, server, training, weights
+from bfl_tf import server, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config.config import FIELDS
+from bfl_tf.declare import component
 
 # Partitions that do not use the classes of the examples.
 _FOR_NUMBERS = ('iid', 'natural')

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import itertools
 
 from bfl_tf import statistics, training
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.method import Method

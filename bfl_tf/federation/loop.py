@@ -12,8 +12,8 @@ from absl import logging
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config import user_code
 from bfl_tf.config.config import Config
+from bfl_tf.declare import user_code
 from bfl_tf.federation import admission, reduction, stopping
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib

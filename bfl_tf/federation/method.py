@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import server, training, weights
-from bfl_tf.config import selection, user_code
+from bfl_tf.config import selection
+from bfl_tf.declare import user_code
 from bfl_tf.federation import compatibility, state
 from bfl_tf.federation.plan import Plan
 from bfl_tf.server import pooling

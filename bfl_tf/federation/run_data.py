@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import data, seeds
-from bfl_tf.config import user_code
 from bfl_tf.config.config import Config
 from bfl_tf.data import partitions
+from bfl_tf.declare import user_code
 
 
 def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:

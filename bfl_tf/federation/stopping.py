@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import training, weights
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 
 # Largest length of a reason, and largest number of reasons in a message.
 # Thousands of clients may have one reason each.

@@ -10,7 +10,7 @@ from flwr import app as flwr_app
 import numpy as np
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.federation import engine
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.method import Method

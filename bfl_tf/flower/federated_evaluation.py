@@ -18,7 +18,7 @@ import numpy as np
 
 from bfl_tf import training
 from bfl_tf.analysis import model, prediction_sets, reports, site_statistics
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import data_summaries, messages, nodes
 from bfl_tf.metrics import conformal

@@ -10,7 +10,7 @@ from absl import logging
 from flwr import app as flwr_app
 from flwr import serverapp
 
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import messages
 

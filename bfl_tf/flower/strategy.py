@@ -12,7 +12,7 @@ from flwr.serverapp import strategy
 import numpy as np
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.config import registry, user_code
+from bfl_tf.declare import registry, user_code
 from bfl_tf.federation import admission, reduction
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras

@@ -25,7 +25,7 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.statistics import Total
 
 

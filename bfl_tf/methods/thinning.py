@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server import posteriors
 from bfl_tf.startup import tf
 

@@ -14,7 +14,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf.config import registry, settings, user_code
+from bfl_tf.declare import registry, settings, user_code
 from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
 from bfl_tf.models.variants import Blocks, KERNEL_INITIALIZERS, VARIANTS

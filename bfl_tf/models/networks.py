@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.models import variants
 from bfl_tf.startup import tf, tf_keras
 

@@ -18,8 +18,8 @@ import itertools
 import math
 from typing import Annotated, Any, ClassVar
 
-from bfl_tf.config import registry
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare import registry
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import Lazy, tf_keras
 
 # Loaded lazily, because its classes inherit from TFP's layers.

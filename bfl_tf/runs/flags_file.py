@@ -13,9 +13,9 @@ import pathlib
 from typing import Any
 
 from bfl_tf import run_files, version
-from bfl_tf.config import user_code as own
 from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
 from bfl_tf.data import names
+from bfl_tf.declare import user_code as own
 
 # First line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'

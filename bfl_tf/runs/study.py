@@ -10,8 +10,8 @@ import os
 import pathlib
 from urllib import parse
 
-from bfl_tf.config import user_code
 from bfl_tf.config.config import Config
+from bfl_tf.declare import user_code
 from bfl_tf.runs import executor, run_spec
 
 

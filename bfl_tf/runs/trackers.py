@@ -16,7 +16,7 @@ from typing import Any
 from absl import logging
 
 from bfl_tf import files, run_files
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 
 _PROJECT = 'bfl_tf'
 

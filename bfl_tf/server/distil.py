@@ -24,7 +24,7 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import clients, seeds, training, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server import ensemble, posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from bfl_tf import seeds, training, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server import posteriors, teacher_posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 

@@ -31,8 +31,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import component, seeds, statistics, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf import seeds, statistics, weights
+from bfl_tf.declare import component
+from bfl_tf.declare.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import component, weights
+from bfl_tf import weights
+from bfl_tf.declare import component
 
 
 class Stage(component.Component, abc.ABC):

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server import ensemble
 from bfl_tf.server.distil import Distil, DISTILLATIONS
 from bfl_tf.server.stage import Stage

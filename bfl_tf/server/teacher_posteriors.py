@@ -9,7 +9,7 @@ result of the statistic.
 import dataclasses
 from typing import Annotated, Any
 
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server import posteriors
 
 FITS = ('equation5', 'released')

@@ -29,9 +29,9 @@ from bfl_tf.training.prediction import (
   Mixtures,
   predict,
   predict_members,
-  Predictive,
   recalibrate,
 )
+from bfl_tf.training.predictive import Predictive
 from bfl_tf.training.predictor import Inputs, Predictor
 from bfl_tf.training.schedules import SCHEDULES
 from bfl_tf.training.tasks import (

@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from bfl_tf import weights
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 from bfl_tf.startup import tf
 from bfl_tf.training import tasks
 from bfl_tf.training.chain import Chain

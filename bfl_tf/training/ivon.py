@@ -33,7 +33,7 @@ import dataclasses
 from typing import Annotated
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
 from bfl_tf.training import objectives
 from bfl_tf.training.optimizer import Optimizer, zeros_like

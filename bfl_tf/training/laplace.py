@@ -30,7 +30,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
 from bfl_tf.training import first_order, objectives
 

@@ -14,10 +14,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import special
 
-from bfl_tf import component, metrics
-from bfl_tf.config.settings import Setting
+from bfl_tf import metrics
+from bfl_tf.declare import component
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tf
-from bfl_tf.training import prediction
+from bfl_tf.training.predictive import Moments, Predictive
 
 
 class Likelihood(component.Component):
@@ -37,9 +38,7 @@ class Likelihood(component.Component):
     """Unit of predictions and of distilled labels, relative to the labels'."""
     return 1.0
 
-  def in_label_unit(
-    self, predictive: prediction.Predictive
-  ) -> prediction.Predictive:
+  def in_label_unit(self, predictive: Predictive) -> Predictive:
     """Returns predictions in the unit of the labels, with float64 variances.
 
     They are unchanged if `label_unit` is 1.
@@ -73,20 +72,20 @@ class Likelihood(component.Component):
     """Returns labels `[batch]` that are sampled from the prediction."""
     raise NotImplementedError('sample(outputs, seed)')
 
-  def moments(self, outputs: Any) -> prediction.Moments:
+  def moments(self, outputs: Any) -> Moments:
     """Returns the moments of the label for one Monte Carlo sample."""
     raise NotImplementedError('moments(outputs)')
 
   def evaluation(
     self,
-    predictive: prediction.Predictive,
+    predictive: Predictive,
     labels: np.ndarray,
     num_bins: int = 15,
   ) -> metrics.Evaluation | metrics.NumericEvaluation:
     """Returns predictions with their labels, from which scores follow."""
     raise NotImplementedError('evaluation(predictive, labels, num_bins)')
 
-  def natural(self, predictive: prediction.Predictive) -> np.ndarray:
+  def natural(self, predictive: Predictive) -> np.ndarray:
     """Returns float64 natural parameters of the predictive distributions.
 
     There is one row per example. A sum of natural parameters belongs to the
@@ -94,7 +93,7 @@ class Likelihood(component.Component):
     """
     raise NotImplementedError('natural(predictive)')
 
-  def of_natural(self, natural: np.ndarray) -> prediction.Predictive:
+  def of_natural(self, natural: np.ndarray) -> Predictive:
     """Returns float64 predictions with these natural parameters.
 
     They have no epistemic part, because a product has no members.
@@ -105,9 +104,7 @@ class Likelihood(component.Component):
     """Returns log-densities `[num_examples]` of labels, in nats."""
     raise NotImplementedError('log_prob(natural, labels)')
 
-  def targets(
-    self, predictive: prediction.Predictive, exponent: float
-  ) -> np.ndarray:
+  def targets(self, predictive: Predictive, exponent: float) -> np.ndarray:
     """Returns float32 labels of a distillation, one row per example.
 
     Args:
@@ -121,7 +118,7 @@ class Likelihood(component.Component):
     raise NotImplementedError('certain_targets(labels, num_classes)')
 
   def member_arrays(
-    self, predictive: prediction.Predictive, labels: np.ndarray
+    self, predictive: Predictive, labels: np.ndarray
   ) -> dict[str, np.ndarray]:
     """Returns arrays `[num_examples]` of one model of a group, by name.
 
@@ -162,7 +159,7 @@ class Categorical(Likelihood):
 
   def moments(self, outputs):
     probs = tf.nn.softmax(outputs)
-    return prediction.Moments(
+    return Moments(
       probs,
       tf.reduce_sum(probs * (1.0 - probs), -1),
       -tf.reduce_sum(tf.math.xlogy(probs, probs), -1),
@@ -185,7 +182,7 @@ class Categorical(Likelihood):
   def of_natural(self, natural):
     log_probs = special.log_softmax(natural, axis=-1)
     probs = np.exp(log_probs)
-    return prediction.Predictive(
+    return Predictive(
       probs,
       (probs * (1 - probs)).sum(-1),
       np.zeros(len(probs)),
@@ -311,7 +308,7 @@ class Gaussian(Likelihood):
     mean, scale = self._mean_and_scale(outputs)
     entropy = 0.5 * math.log(2 * math.pi * math.e) + tf.math.log(scale)
     mean, scale = mean / self.label_unit, scale / self.label_unit
-    return prediction.Moments(mean[:, tf.newaxis], tf.square(scale), entropy)
+    return Moments(mean[:, tf.newaxis], tf.square(scale), entropy)
 
   def _mean_and_scale(self, outputs):
     center, unit = self.label_moments
@@ -339,7 +336,7 @@ class Gaussian(Likelihood):
 
   def of_natural(self, natural):
     variance = 1 / natural[:, 1]
-    return prediction.Predictive(
+    return Predictive(
       (natural[:, 0] * variance)[:, np.newaxis],
       variance,
       np.zeros_like(variance),

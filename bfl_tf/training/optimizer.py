@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from bfl_tf import component
+from bfl_tf.declare import component
 from bfl_tf.startup import tf
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bfl_tf import component, weights
+from bfl_tf import weights
+from bfl_tf.declare import component
 from bfl_tf.startup import tf
 
 

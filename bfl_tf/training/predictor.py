@@ -11,7 +11,7 @@ import numpy as np
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
-from bfl_tf.training import likelihoods, prediction
+from bfl_tf.training import likelihoods, prediction, predictive
 
 
 class Inputs(NamedTuple):
@@ -83,7 +83,7 @@ class Predictor:
 
   def predict(
     self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
-  ) -> prediction.Predictive:
+  ) -> predictive.Predictive:
     """Predicts with the loaded weights, in batches.
 
     Traced once for one sample, and once for any other number.
@@ -136,7 +136,7 @@ class Predictor:
       self.model(inputs, training=True)
     return weights.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
-  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> prediction.Moments:
+  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> predictive.Moments:
     """Returns the moments of the labels for one Monte Carlo sample."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed, self.variables.untransformed_scale):
@@ -144,7 +144,7 @@ class Predictor:
 
   def batches(
     self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
-  ) -> prediction.Predictive:
+  ) -> predictive.Predictive:
     """Returns the result of `predict` as tensors, for use in a graph."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
@@ -153,7 +153,7 @@ class Predictor:
     )
     others = [
       tf.TensorArray(tf.float32, element_shape=[None], **rows)
-      for _ in prediction.Predictive._fields[1:]
+      for _ in predictive.Predictive._fields[1:]
     ]
     stream = seeds.Stream(seed)
     for start in tf.range(0, count, size):
@@ -162,12 +162,12 @@ class Predictor:
       place = start // size
       probs = probs.write(place, batch.mean)
       others = [a.write(place, v) for a, v in zip(others, batch[1:])]
-    return prediction.Predictive(
+    return predictive.Predictive(
       probs.concat(), *(array.concat() for array in others)
     )
 
   def _predict_batch(self, x, seed, num_samples):
-    welford = prediction.Welford.zeros([tf.shape(x)[0], self._num_means])
+    welford = predictive.Welford.zeros([tf.shape(x)[0], self._num_means])
     stream = seeds.Stream(seed)
     if isinstance(num_samples, int) and num_samples == 1:
       return welford.add(self.forward(x, stream('sample', 0))).predictive()

@@ -7,7 +7,7 @@ A schedule is a function `(rate, round, num_rounds) -> rate`, with rounds from
 import dataclasses
 from typing import Annotated
 
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 
 _TINY = 1e-6
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import metrics, seeds
-from bfl_tf.config import catalog, method_file, registry
+from bfl_tf.config import catalog, method_file
 from bfl_tf.config import config as config_lib
+from bfl_tf.declare import registry
 from bfl_tf.runs import flags_file, groups, run_spec
 
 # Scores for selection, and whether the highest value is the best.

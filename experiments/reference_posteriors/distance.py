@@ -27,7 +27,7 @@ from scipy import special
 
 from bfl_tf import data as data_lib
 from bfl_tf import models, seeds, server, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tfd
 from experiments.reference_posteriors import chains, energy
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 
 PENALTY = np.linspace(-1, 1, 15, dtype=np.float32)
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf.config import catalog, context, user_code
+from bfl_tf.config import catalog, context
+from bfl_tf.declare import user_code
 from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
 

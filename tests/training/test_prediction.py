@@ -8,7 +8,7 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import metrics, models, seeds, training, weights
-from bfl_tf.training import prediction
+from bfl_tf.training import predictive
 
 SEED = seeds.named(0, 'test')
 # Inputs of three batches, the last one partial.
@@ -16,11 +16,11 @@ X = np.random.default_rng(1).normal(size=[600, 4]).astype(np.float32)
 
 
 def streamed(samples):
-  welford = prediction.Welford.zeros(samples.shape[1:])
+  welford = predictive.Welford.zeros(samples.shape[1:])
   for sample in samples:
     variance = np.sum(sample * (1 - sample), -1)
     entropy = -np.sum(sample * np.log(sample), -1)
-    welford = welford.add(prediction.Moments(sample, variance, entropy))
+    welford = welford.add(predictive.Moments(sample, variance, entropy))
   return welford.predictive()
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
 from bfl_tf.data.partitions import splitting, transport
+from bfl_tf.declare.settings import Setting
 
 
 def majority(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 
 ALPHA = Setting('Concentration; small is heterogeneous.', gt=0)
 MIN_EXAMPLES = Setting('Minimum number of examples per client.', ge=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
-from bfl_tf.config import registry
+from bfl_tf.declare import registry
 from bfl_tf.server.pooling import robust, rules
 from bfl_tf.server.pooling.product import Product
 from bfl_tf.server.pooling.rules import Rule

@@ -35,7 +35,7 @@ import numpy as np
 from scipy import linalg
 
 from bfl_tf import statistics, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server.pooling import rules
 
 _FLOAT_BYTES = 4

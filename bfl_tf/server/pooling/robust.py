@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from bfl_tf import statistics, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf.declare.settings import Setting
 from bfl_tf.server.pooling import rules
 
 

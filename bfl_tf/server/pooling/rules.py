@@ -27,8 +27,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bfl_tf import component, statistics, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf import statistics, weights
+from bfl_tf.declare import component
+from bfl_tf.declare.settings import Setting
 
 
 class Gaussian(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import component, statistics, weights
-from bfl_tf.config.settings import Setting
+from bfl_tf import statistics, weights
+from bfl_tf.declare import component
+from bfl_tf.declare.settings import Setting
 from bfl_tf.startup import tfd
 
 # With a smaller divergence, two posteriors are equal up to float32's precision.

@@ -11,7 +11,7 @@ import functools
 import re
 from typing import Any
 
-from bfl_tf.config import user_code
+from bfl_tf.declare import user_code
 
 
 def check_choice(flag: str, value: str, known: Iterable[str]) -> None:

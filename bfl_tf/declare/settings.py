@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.config import registry
+from bfl_tf.declare import registry
 
 _KINDS = (bool, int, float, str)
 _NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}

@@ -1,0 +1,1 @@
+"""Components: their base class, their settings, and their names in flags."""
