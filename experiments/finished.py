@@ -39,6 +39,16 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
   )
 
 
+def calibrated(more: str) -> flags.FlagHolder[bool]:
+  """Defines the flag that applies the fitted temperature of a run."""
+  return flags.DEFINE_boolean(
+    'calibrated',
+    False,
+    'Apply the temperature that the run fitted on its calibration examples '
+    f'(--calibration_fraction). {more}',
+  )
+
+
 def min_site_examples() -> flags.FlagHolder[int]:
   """Defines the minimum number of test examples of a site."""
   return flags.DEFINE_integer(

@@ -23,6 +23,9 @@ from bfl_tf.runs import directory
 from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
+_CALIBRATED = finished.calibrated(
+  'Prediction sets do not change: they are calibrated in another way.'
+)
 flags.adopt_module_key_flags(finished)
 _INPUT = flags.DEFINE_string(
   'input', None, 'Rows to predict: a .csv file, or an .npz file with x.'
@@ -88,8 +91,7 @@ def _read_sets(run, trained):
     return None
   samples = _SAMPLES.value
   same = trained.num_samples(samples) == sets.num_samples
-  # The sets were calibrated with the posterior mean.
-  if not same or trained.averages(samples):
+  if not same:
     print(
       'The output has no prediction sets: they were calibrated for '
       'predictions without --num_mc_samples.'
@@ -126,8 +128,10 @@ def _predict(trained, x):
 
 def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
   """Returns the columns of the output."""
-  classes = np.array(trained.task.classes)
+  classes, raw = np.array(trained.task.classes), prediction
   far = trained.is_out_of_range(x)
+  if _CALIBRATED.value:
+    prediction = trained.calibrated(prediction)
   if trained.task.is_numeric:
     low, high = prediction.interval(0.9)
     columns = {
@@ -141,7 +145,7 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
     widths_of = zip(sets.levels, sets.half_widths()) if sets else ()
     for level, half in widths_of:
       # Without a limit for an input far outside the training data.
-      widths = np.where(far, np.inf, half) * prediction.scale
+      widths = np.where(far, np.inf, half) * raw.scale
       columns[f'guaranteed_low_{level:g}'] = prediction.mean - widths
       columns[f'guaranteed_high_{level:g}'] = prediction.mean + widths
     columns = {k: [f'{v:.6g}' for v in of] for k, of in columns.items()}
@@ -156,7 +160,7 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
   for name in list(columns)[1:]:
     columns[name] = [f'{value:.6g}' for value in columns[name]]
   columns['out_of_range'] = far.astype(int)
-  by_level = zip(sets.levels, sets.classes(prediction.probs)) if sets else ()
+  by_level = zip(sets.levels, sets.classes(raw.probs)) if sets else ()
   for level, members in by_level:
     rows = members | far[:, np.newaxis]
     columns[f'set_{level:g}'] = ['|'.join(classes[row]) for row in rows]

@@ -53,6 +53,7 @@ _SETS = flags.DEFINE_enum(
   'of hard and easy examples. raps: aps with a penalty on large sets '
   '(docs/your_data.md).',
 )
+_CALIBRATED = finished.calibrated('Prediction sets are then left out.')
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
@@ -93,7 +94,7 @@ def _report(path):
     state = checkpoints.restore(path)
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.save(path, run.trained, own, _EPOCHS.value)
-  report = reports.report(run, own)
+  report = reports.report(run, own, _CALIBRATED.value)
   report_files.write(path, report)
   for line in report_files.lines(path, report):
     print(line)
@@ -102,10 +103,11 @@ def _report(path):
 
 
 def _ask_nodes(path):
-  if _EPOCHS.value or _ON_TEST.value or _MIN_SITE_EXAMPLES.value:
+  ours = (_EPOCHS, _ON_TEST, _MIN_SITE_EXAMPLES, _CALIBRATED)
+  if any(flag.value for flag in ours):
     command_line.fail(
       '--superlink: nodes send scores only: remove --personalize_epochs, '
-      '--calibrate_on_test and --min_site_examples.'
+      '--calibrate_on_test, --min_site_examples and --calibrated.'
     )
   absolute = command_line.on_server('--run', path)
   flower = command_line.flower('--superlink')

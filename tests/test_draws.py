@@ -91,12 +91,13 @@ def execute(**changes):
     )
 
 
-def assert_distinct(monkeypatch, steps, others=0, predicted=8, **changes):
+def assert_distinct(monkeypatch, steps, others=0, predicted=2, **changes):
   """Checks the number of draws and that their seeds are distinct."""
   with spy(monkeypatch) as (drawn, hashed):
     execute(**changes)
-  # A round has 18 steps, 6 orders and 3 samples. The probe for a softmax runs
-  # once, without a scope; each layer draws its own seed.
+  # A round has 18 steps, 6 orders and 3 samples, each with a draw of noise and
+  # one of dropout. The probe for a softmax runs once, without a scope; each
+  # layer draws its own seed.
   probed = 13 if predicted else 0
   assert len(drawn) == 2 * (18 * steps + 6 + 3 * predicted + others) + probed
   assert len(set(drawn)) == len(drawn)

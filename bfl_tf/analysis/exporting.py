@@ -23,7 +23,8 @@ def export(
   """Writes a SavedModel that predicts from raw examples.
 
   It uses the random seed of `Trained.predict`. The same rows in the same order
-  therefore give the same predictions.
+  therefore give the same predictions. A posterior over all weights is exported
+  at its mean.
 
   Args:
     trained: Model of a finished run.
@@ -40,11 +41,13 @@ def export(
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')
-  if trained.averages(num_samples):
-    raise ValueError(
-      'a posterior over all weights is exported at its mean: remove '
-      '--num_mc_samples.'
-    )
+  if trained.inference.scope == 'all':
+    if num_samples is not None and num_samples > 1:
+      raise ValueError(
+        'a posterior over all weights is exported at its mean: remove '
+        '--num_mc_samples.'
+      )
+    count = 1
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
     module, made = _Module(trained, count), pathlib.Path(scratch) / 'made'
@@ -68,7 +71,7 @@ class _Module(tf.Module):
     seed = tf.constant(trained.draws())
 
     def predict(x):
-      predictive = predictor.batches(x, seed, tf.constant(0), num_samples)
+      predictive = predictor.batches(x, seed, num_samples)
       uncertainty = {
         'aleatoric_uncertainty': predictive.aleatoric,
         'epistemic_uncertainty': predictive.epistemic,

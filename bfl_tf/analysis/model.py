@@ -14,10 +14,9 @@ from bfl_tf import metrics, run_files, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
-from bfl_tf.federation import plan
+from bfl_tf.federation import plan, prediction
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
-from bfl_tf.server import posteriors
 from bfl_tf.startup import tf, tf_keras, tfd
 
 
@@ -63,7 +62,10 @@ def load(run_dir: str | os.PathLike) -> Trained:
       path,
       config.predictor,
     )
-  return Trained(config, task, state.model)
+  temperature = None
+  if not sites_own:
+    temperature = run_files.read_summary(path).get('temperature')
+  return Trained(config, task, state.model, temperature)
 
 
 # Bound of `is_out_of_range`, in standard deviations from the training mean.
@@ -120,6 +122,9 @@ class NumericPrediction(NamedTuple):
     )
 
 
+AnyPrediction = Prediction | NumericPrediction
+
+
 class Trained:
   """The global model of a finished run, after its last round.
 
@@ -131,6 +136,8 @@ class Trained:
     config: Config of the run.
     task: Shape, type and classes of the examples.
     weights: Weights of the model, as flat vectors.
+    temperature: Temperature that was fitted on the calibration examples; None
+      without --calibration_fraction.
   """
 
   def __init__(
@@ -138,8 +145,10 @@ class Trained:
     config: Config,
     task: task_lib.Task,
     weights: weights_lib.Weights,
+    temperature: float | None = None,
   ):
     self.config, self.task, self.weights = config, task, weights
+    self.temperature = temperature
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns a copy with other weights; both share their predictors."""
@@ -157,9 +166,14 @@ class Trained:
     """
     model = self._build()
     weights_lib.write(
-      weights_lib.Variables.of(model, self._plan.inference.scope), self.weights
+      weights_lib.Variables.of(model, self.inference.scope), self.weights
     )
     return model
+
+  @property
+  def inference(self) -> training.Inference:
+    """Owner of the posterior, and whether samples of it predict."""
+    return self._plan.inference
 
   @property
   def posterior(self) -> tfd.Distribution:
@@ -174,7 +188,12 @@ class Trained:
       seed: Random seed; by default that of the run.
     """
     run_seed = self.config.seed if seed is None else seed
-    draws = self._draws(seeds.named(run_seed, 'posterior_sample'), num_models)
+    draws = prediction.sample(
+      self._predictors,
+      self.weights,
+      seeds.named(run_seed, 'posterior_sample'),
+      num_models,
+    )
     return [self.replace(weights) for weights in draws]
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:
@@ -193,15 +212,14 @@ class Trained:
     For the run's test examples, the result equals `predictions.npz`, bit for
     bit on the same type of CPU. Runs that are scored by an ensemble differ.
 
-    With a posterior over all weights (`--client_parts=swag`, or
-    `--client_optimizer=ivon` or `laplace`), one sample is the mean. Several
-    samples are drawn from the posterior, each with the pooled batch
-    normalization.
+    `--predict_with` chooses samples of the posterior or its mean. With a
+    posterior over all weights (`--client_parts=swag`, or
+    `--client_optimizer=ivon` or `laplace`), one sample is the mean.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
       num_samples: Number of Monte Carlo samples; by default
-        `--final_num_mc_samples`, or 1 for a deterministic model.
+        `--final_num_mc_samples`, or 1 for a deterministic model and the mean.
       seed: Random seed; by default that of the run's last evaluation.
 
     Returns:
@@ -213,17 +231,41 @@ class Trained:
     """
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
-    if self.averages(num_samples):
-      predictive = self._predict_mixture(x, draws, count)
-    else:
-      predictive = training.predict(
-        self._predictors, self.weights, x, seed=draws, num_samples=count
-      )
+    predictive = prediction.predict(
+      self._predictors, self.weights, x, seed=draws, num_samples=count
+    )
     likelihood = self._predictors[0].likelihood
     probs, *variances = likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:
       return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
     return Prediction(probs, metrics.normalized_entropy(probs), *variances)
+
+  def calibrated(self, prediction: AnyPrediction) -> AnyPrediction:
+    """Returns predictions with the fitted temperature.
+
+    Probabilities p become proportional to p^(1 / temperature); their two
+    uncertainties stay. For numbers, the temperature is a factor on the standard
+    deviations.
+
+    Raises:
+      ValueError: The run has no calibration examples.
+    """
+    if self.temperature is None:
+      raise ValueError(
+        'the run has no fitted temperature: train it with '
+        '--calibration_fraction.'
+      )
+    if isinstance(prediction, NumericPrediction):
+      mean, scale, *variances = prediction
+      square = self.temperature**2
+      return NumericPrediction(
+        mean, self.temperature * scale, *(square * v for v in variances)
+      )
+    probs = metrics.tempered(prediction.probs, self.temperature)
+    probs = probs.astype(np.float32)
+    return prediction._replace(
+      probs=probs, normalized_entropy=metrics.normalized_entropy(probs)
+    )
 
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.
@@ -242,7 +284,7 @@ class Trained:
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns the number of samples of `predict`; None for the default."""
     if wanted is None:
-      return self._plan.num_samples(self.config.final_num_mc_samples)
+      return self.inference.num_samples(self.config.final_num_mc_samples)
     if not isinstance(wanted, int | np.integer) or wanted < 1:
       raise ValueError(
         f'num_samples must be a positive integer, got {wanted!r}.'
@@ -261,36 +303,8 @@ class Trained:
       strategy,
       self._build,
       self.task.inputs,
-      self._plan.inference.scope,
+      self.inference,
       self._plan.likelihood(self.task.label_moments),
-    )
-
-  def averages(self, wanted: int | None) -> bool:
-    """Returns whether `predict` averages over networks from the posterior.
-
-    For None it uses the posterior mean, as in the run's last evaluation.
-    """
-    over_all = self._plan.inference.scope == 'all'
-    return over_all and wanted is not None and wanted > 1
-
-  def _predict_mixture(self, x, seed, num_samples):
-    """Predicts with sampled networks, which are the same for all examples."""
-    draws = self._draws(seeds.child(seed, 0), num_samples)
-    mixtures = training.Mixtures(self._predictors[0].likelihood)
-    for name, member in training.predict_members(
-      self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
-    ):
-      mixtures.add(name, member)
-    return mixtures.union(['S'])
-
-  def _draws(self, seed, num_models):
-    return posteriors.Draws(
-      posteriors.of_model(self.weights),
-      self.weights.at_a_point(),
-      self._predictors[0].layout.is_variance(),
-      seed,
-      num_models,
-      min_variance=0.0,
     )
 
   @functools.cached_property

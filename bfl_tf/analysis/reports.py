@@ -88,18 +88,23 @@ class Report:
 def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
+  calibrated: bool = False,
 ) -> Report:
   """Scores the global model, and personalized models if there are any.
 
   Args:
     run: A loaded run with its held-out examples.
     personalized: Personalized models, as `personalized.train` yields them.
+    calibrated: Whether to score the global model with the fitted temperature.
+      Prediction sets are then left out: their guarantee needs probabilities
+      that do not depend on the calibration examples.
   """
   trained, test = run.trained, run.test
-  sets = run.calibration and loading.calibrate(
-    trained, run.calibration, run.score
-  )
-  prediction, y = trained.predict(test.x), test.y
+  prediction, y, sets = trained.predict(test.x), test.y, None
+  if calibrated:
+    prediction = trained.calibrated(prediction)
+  elif run.calibration:
+    sets = loading.calibrate(trained, run.calibration, run.score)
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)

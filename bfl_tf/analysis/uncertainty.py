@@ -17,7 +17,7 @@ from bfl_tf.analysis import loading, model
 from bfl_tf.data import corruptions, names
 
 Row = dict[str, Any]
-AnyPrediction = model.Prediction | model.NumericPrediction
+AnyPrediction = model.AnyPrediction
 # Scores that the run itself reports, of all test examples.
 _OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
 # Images with smaller maxima have another scale, such as digits from 0 to 16.

@@ -299,6 +299,14 @@ class Evaluation:
       '+, such as A+C+S.'
     ),
   ] = ''
+  predict_with: Annotated[
+    str,
+    Setting(
+      'Predictions of a posterior: its samples, or its mean; auto is samples, '
+      'except for the client optimizer laplace.',
+      choices=('auto', 'samples', 'mean'),
+    ),
+  ] = 'auto'
   num_mc_samples: Annotated[
     int, Setting('Number of Monte Carlo samples per evaluation.', ge=1)
   ] = 10

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import metrics, seeds, statistics, training
-from bfl_tf.federation import ensembles
+from bfl_tf.federation import ensembles, prediction
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
@@ -52,7 +52,24 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
+  if last and dataset.calibration is not None:
+    scores['temperature'] = _temperature(experiment, result, likelihood)
   return Evaluated(scores, predictive, groups)
+
+
+def _temperature(experiment, result, likelihood):
+  """Returns the temperature with minimal NLL of the calibration examples.
+
+  For numeric labels, it is the factor on the standard deviation.
+  """
+  held = experiment.dataset.calibration
+  found, _ = _predict(experiment, result, held, True, 'evaluation')
+  if not np.all(np.isfinite(found.mean)):
+    return np.nan
+  if held.is_numeric:
+    residual = likelihood.evaluation(found, held.y).residual
+    return float(np.sqrt(np.mean(np.square(residual))))
+  return metrics.fit_temperature(found.mean, held.y)
 
 
 def _median_scale(model):
@@ -80,7 +97,7 @@ def _predict(experiment, result, split, last, purpose):
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, purpose, state.round),
-    'num_samples': experiment.method.num_samples(samples),
+    'num_samples': experiment.method.inference.num_samples(samples),
   }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'
@@ -90,7 +107,7 @@ def _predict(experiment, result, split, last, purpose):
     )
   if groups and config.predictor:
     return groups.unions[config.predictor], groups
-  return training.predict(workers, state.model, split.x, **options), groups
+  return prediction.predict(workers, state.model, split.x, **options), groups
 
 
 def _score_classes(predictive, labels):

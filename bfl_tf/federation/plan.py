@@ -64,6 +64,7 @@ class Plan:
         ('client_optimizer', config.client_optimizer, optimizer),
         *(('client_parts', part.name, part) for part in parts),
       ],
+      config.predict_with,
     )
     plan = cls(
       config=config,
@@ -89,10 +90,6 @@ class Plan:
   def flag(self, name: str) -> str:
     """Returns the flag of a field of the objective, with its value."""
     return f'--{self.inference.owner}.{name}={getattr(self.objective, name)}'
-
-  def num_samples(self, wanted: int) -> int:
-    """Returns the number of Monte Carlo samples that predictions need."""
-    return wanted if self.inference.has_random_layers else 1
 
   @property
   def uses_broadcast_prior(self) -> bool:

@@ -116,6 +116,8 @@ class _SeededFlipout(tf_keras.layers.Layer):
     self.kernel_posterior_tensor = None
     kernel = self.kernel_posterior.distribution.loc
     noise = _noise(self.kernel_posterior)
+    if seeding.draws() != 'per_example':
+      return self._linear(inputs, kernel + noise)
     signs = [_signs(inputs, size) for size in noise.shape[-2:]]
     return self._perturbed(inputs, kernel, noise, *signs)
 
@@ -244,7 +246,12 @@ class MCDropout(tf_keras.layers.Layer):
     self.rate = rate
 
   def call(self, inputs):
-    uniform = seeds.uniform(tf.shape(inputs), seeding.next_seed(), inputs.dtype)
+    shape, draws = tf.shape(inputs), seeding.draws()
+    if draws == 'none':
+      return inputs
+    if draws == 'once':
+      shape = tf.concat([[1], shape[1:]], 0)
+    uniform = seeds.uniform(shape, seeding.next_seed(), inputs.dtype)
     kept = tf.cast(uniform >= self.rate, inputs.dtype)
     return _product(inputs, kept * (1.0 / (1.0 - self.rate)))
 

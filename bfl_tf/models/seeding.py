@@ -17,6 +17,12 @@ import threading
 from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 
+# How stochastic layers draw: a pseudo-independent perturbation and a mask for
+# each example, as in training; one perturbation and one mask for all examples,
+# so that a sample of the posterior is a function; or none, which gives the
+# mean.
+DRAWS = ('per_example', 'once', 'none')
+
 
 class _Current(threading.local):
   scope: _Scope | None = None
@@ -28,13 +34,16 @@ _current = _Current()
 @dataclasses.dataclass
 class _Scope:
   stream: seeds.Stream
+  draws: str
   # By the id of rho, which is stable during the life of the model.
   noise: dict[int, tf.Tensor]
   num_layers: int = 0
 
 
 @contextlib.contextmanager
-def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
+def scope(
+  seed, rhos: Sequence[tf.Variable] = (), draws: str = 'per_example'
+) -> Iterator[tf.Tensor]:
   """Seeds the stochastic layers called inside.
 
   Args:
@@ -42,17 +51,18 @@ def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
     rhos: Untransformed scales of all Flipout layers. Their noise is drawn once:
       a second call of a layer uses the same noise with other signs. Layers
       without an entry draw new noise in each call.
+    draws: One of `DRAWS`.
 
   Yields:
     `[num_loc]`, the flat scales softplus(`rhos`).
   """
   stream = seeds.Stream(seed)
   scale, noise = tf.nn.softplus(weights.flatten(rhos)), []
-  if rhos:
+  if rhos and draws != 'none':
     drawn = scale * normal(scale.shape.num_elements(), stream('noise'))
     noise = weights.unflatten(drawn, [rho.shape for rho in rhos])
   outer = _current.scope
-  _current.scope = _Scope(stream, dict(zip(map(id, rhos), noise)))
+  _current.scope = _Scope(stream, draws, dict(zip(map(id, rhos), noise)))
   try:
     yield scale
   finally:
@@ -71,11 +81,18 @@ def next_seed() -> tf.Tensor:
   return current.stream('layer', current.num_layers)
 
 
+def draws() -> str:
+  """Returns how the layer being called draws, one of `DRAWS`."""
+  return _current.scope.draws if _current.scope else 'per_example'
+
+
 def noise_of(rho: tf.Variable) -> tf.Tensor:
   """Returns a draw of N(0, softplus(rho)^2) with the shape of rho."""
   current = _current.scope
   if current and id(rho) in current.noise:
     return current.noise[id(rho)]
+  if draws() == 'none':
+    return tf.zeros(rho.shape, rho.dtype)
   scale = tf.nn.softplus(rho)
   drawn = normal(scale.shape.num_elements(), next_seed(), scale.dtype)
   return scale * tf.reshape(drawn, scale.shape)

@@ -310,6 +310,8 @@ class Run:
       'num_variational': layout.size('loc'),
       'train_seconds': sum(row['train_seconds'] for row in rows[1:]),
     }
+    if 'temperature' in rows[-1]:
+      summary['temperature'] = rows[-1]['temperature']
     if self._draw_plots and self._directory.has_predictions:
       plots.draw_run(self._directory.path, self._config.num_bins)
     self._directory.finish(summary)

@@ -30,6 +30,7 @@ class Inference:
     owner: Name of the owner.
     has_random_layers: Whether two predictions with the same weights differ:
       layers draw weights or dropout masks.
+    by_samples: Whether samples of the posterior, not its mean, predict.
     is_sampled: Whether the variables contain a sample of the posterior while
       the gradient is computed, not its mean.
   """
@@ -41,6 +42,7 @@ class Inference:
   role: str = ''
   owner: str = ''
   has_random_layers: bool = False
+  by_samples: bool = True
 
   is_sampled: ClassVar[bool] = False
 
@@ -48,6 +50,11 @@ class Inference:
   def has_prior(self) -> bool:
     """Whether the owner has the settings of the objective."""
     return self.role in ('variant', 'client_optimizer')
+
+  def num_samples(self, wanted: int) -> int:
+    """Returns the number of samples that predictions need: `wanted`, or 1."""
+    is_random = self.has_random_layers or self.scope == 'all'
+    return wanted if is_random and self.by_samples else 1
 
   def with_objective(self, **changes: Any) -> Inference:
     """Returns the inference with other settings of the objective."""
@@ -189,7 +196,10 @@ class OptimizerInference(Inference):
 
 
 def resolve(
-  variant: Any, optimizer: Any, members: Iterable[tuple[str, str, Any]]
+  variant: Any,
+  optimizer: Any,
+  members: Iterable[tuple[str, str, Any]],
+  predict_with: str = 'auto',
 ) -> Inference:
   """Returns the inference of a client.
 
@@ -198,6 +208,8 @@ def resolve(
     optimizer: Client optimizer.
     members: Role, name and instance of each component that may own a posterior:
       the variant, the optimizer and the client parts.
+    predict_with: 'samples' or 'mean' of the posterior; 'auto' is 'samples',
+      unless the owner states `predicts_with_mean`.
 
   Raises:
     ValueError: Two components would each own the posterior.
@@ -216,12 +228,21 @@ def resolve(
     )
   is_random = variant.is_random
   if not owners:
-    return Inference(has_random_layers=is_random)
-  ((role, name, made),) = owners
-  if made is optimizer:
-    return OptimizerInference(made, 'all', role, name, is_random, optimizer)
-  if role == 'client_parts':
     return Inference(
-      scope='all', role=role, owner=name, has_random_layers=is_random
+      has_random_layers=is_random, by_samples=predict_with != 'mean'
     )
-  return Inference(made, 'layers', role, name, is_random)
+  ((role, name, made),) = owners
+  by_mean = predict_with == 'mean' or (
+    predict_with == 'auto' and getattr(made, 'predicts_with_mean', False)
+  )
+  known: dict[str, Any] = {
+    'role': role,
+    'owner': name,
+    'has_random_layers': is_random,
+    'by_samples': not by_mean,
+  }
+  if made is optimizer:
+    return OptimizerInference(made, 'all', optimizer=optimizer, **known)
+  if role == 'client_parts':
+    return Inference(scope='all', **known)
+  return Inference(made, **known)

@@ -59,6 +59,7 @@ class Laplace(objectives.Objective, first_order.Adam):
 
   posterior_scope = 'all'
   minimizes = False
+  predicts_with_mean = True
 
   def apply(self, variables, slots, gradients, step) -> None:
     if self.kl_reduction != 'tied':

@@ -31,6 +31,8 @@ class Optimizer(component.Component, abc.ABC):
     minimizes: Whether the optimizer minimizes the loss, without noise or a
       posterior.
     takes_any_prior: Whether precisions of the prior may be negative.
+    predicts_with_mean: Whether the mean of this Gaussian, not samples, predicts
+      by default.
     curvature_samples: Number of sampled labels per example from which the
       training loop estimates the curvature after the last step.
   """
@@ -41,6 +43,7 @@ class Optimizer(component.Component, abc.ABC):
   is_sgd: bool = False
   minimizes: bool = True
   takes_any_prior: bool = False
+  predicts_with_mean: bool = False
 
   @property
   def is_plain_sgd(self) -> bool:

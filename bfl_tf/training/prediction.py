@@ -101,7 +101,7 @@ def _predict_each(
       worker.load(model)
       loaded[id(worker)] = number
     start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
-    return number, start, worker.predict(x[start:end], seed, start, num_samples)
+    return number, start, worker.predict(x[start:end], seed, num_samples)
 
   found: dict[int, dict[int, Predictive]] = {}
   following = 0

@@ -11,6 +11,7 @@ import numpy as np
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
+from bfl_tf.training import inference as inference_lib
 from bfl_tf.training import likelihoods, prediction, predictive
 
 
@@ -38,6 +39,7 @@ class Predictor:
   Attributes:
     inputs: Shape, type and normalization of the inputs.
     device: Name of the device.
+    inference: Owner of the posterior, and whether samples of it predict.
     likelihood: Distribution of the labels, given the outputs of the model.
     model: Model on the device, from normalized examples to its outputs.
     variables: Variables of the model, by flat vector.
@@ -49,16 +51,17 @@ class Predictor:
     strategy: tf.distribute.Strategy,
     build_model: Callable[[], tf_keras.Model],
     inputs: Inputs,
-    posterior_scope: str,
+    inference: inference_lib.Inference,
     likelihood: likelihoods.Likelihood,
   ):
-    """Builds the model; `posterior_scope` as of `weights.Variables.of`."""
+    """Builds the model."""
     self.inputs, self.likelihood = inputs, likelihood
+    self.inference = inference
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
       self.model = build_model()
-    self.variables = weights.Variables.of(self.model, posterior_scope)
-    self.layout = weights.Layout.of(self.model, posterior_scope)
+    self.variables = weights.Variables.of(self.model, inference.scope)
+    self.layout = weights.Layout.of(self.model, inference.scope)
     # A number has one predictive mean; classes have one probability each.
     num_outputs = self.model.output_shape[-1]
     self._num_means = 1 if likelihood.is_numeric else num_outputs
@@ -67,7 +70,6 @@ class Predictor:
     self._signature = [
       tf.TensorSpec([None, *inputs.shape], inputs.dtype),
       tf.TensorSpec([2], tf.int32),
-      scalar,
     ]
     # A loop over samples inside the loop over batches costs a small network a
     # quarter of its speed, also for one sample.
@@ -82,7 +84,7 @@ class Predictor:
       weights.write(self.variables, model)
 
   def predict(
-    self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
+    self, x: np.ndarray, seed: np.ndarray, num_samples: int
   ) -> predictive.Predictive:
     """Predicts with the loaded weights, in batches.
 
@@ -91,13 +93,12 @@ class Predictor:
     Args:
       x: `[num_examples, ...]` raw examples.
       seed: `[2]` int32.
-      first: Index of the first example, which determines the batches' seeds.
       num_samples: Number of Monte Carlo samples.
     """
     with tf.device(self.device):
       if num_samples == 1:
-        return as_numpy(self._predict_once(x, seed, first))
-      return as_numpy(self._predict(x, seed, first, num_samples))
+        return as_numpy(self._predict_once(x, seed))
+      return as_numpy(self._predict(x, seed, num_samples))
 
   def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
     """Returns the statistics of batch normalization on a batch.
@@ -112,7 +113,7 @@ class Predictor:
       `[num_buffers]`, in the layout of the moving statistics.
     """
     if self._measure is None:
-      self._measure = tf.function(self._measure_batch, self._signature[:2])
+      self._measure = tf.function(self._measure_batch, self._signature)
     with tf.device(self.device):
       return self._measure(x, seed).numpy()
 
@@ -139,11 +140,13 @@ class Predictor:
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> predictive.Moments:
     """Returns the moments of the labels for one Monte Carlo sample."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
-    with models.scope(seed, self.variables.untransformed_scale):
+    rhos = self.variables.untransformed_scale
+    draws = 'once' if self.inference.by_samples else 'none'
+    with models.scope(seed, rhos, draws):
       return self.likelihood.moments(self.model(inputs, training=False))
 
   def batches(
-    self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
+    self, x: tf.Tensor, seed: tf.Tensor, num_samples: int
   ) -> predictive.Predictive:
     """Returns the result of `predict` as tensors, for use in a graph."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
@@ -155,10 +158,8 @@ class Predictor:
       tf.TensorArray(tf.float32, element_shape=[None], **rows)
       for _ in predictive.Predictive._fields[1:]
     ]
-    stream = seeds.Stream(seed)
     for start in tf.range(0, count, size):
-      draw = stream('batch', first + start)
-      batch = self._predict_batch(x[start : start + size], draw, num_samples)
+      batch = self._predict_batch(x[start : start + size], seed, num_samples)
       place = start // size
       probs = probs.write(place, batch.mean)
       others = [a.write(place, v) for a, v in zip(others, batch[1:])]

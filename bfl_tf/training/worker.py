@@ -34,7 +34,7 @@ class Worker(predictor.Predictor):
     shape, dtype = data.x.shape[1:], data.x.dtype
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)
     super().__init__(
-      strategy, build_model, inputs, config.inference.scope, config.likelihood
+      strategy, build_model, inputs, config.inference, config.likelihood
     )
     self.build_model, self.config = build_model, config
     self._strategy, self._data = strategy, data

@@ -167,8 +167,12 @@ def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
   )  # fmt: skip
   trained = execute(config, tmp_path / 'run')
   x = toys.blobs().test.x
-  mean, few, many = (trained.predict(x, n) for n in (None, 2, 400))
+  mean, few, many = (trained.predict(x, n) for n in (1, 2, 400))
   assert not mean.epistemic_uncertainty.any()
+  # By default, samples predict, also in the run's scores.
+  default = trained.predict(x)
+  assert np.array_equal(default.probs, recorded(tmp_path / 'run')['probs'])
+  assert np.all(default.epistemic_uncertainty > 0)
   with pytest.raises(ValueError, match='--num_mc_samples'):
     exporting.export(trained, tmp_path / 'exported', 2)
   assert np.array_equal(few.probs, trained.predict(x, 2).probs)

@@ -4,7 +4,7 @@ import fake
 import numpy as np
 import pytest
 
-from bfl_tf import analysis, data, metrics
+from bfl_tf import analysis, data, metrics, runs
 from bfl_tf.analysis import loading, uncertainty
 from bfl_tf.analysis.model import NumericPrediction, Prediction
 from bfl_tf.config.config import Config
@@ -134,3 +134,31 @@ def test_a_file_may_have_an_at_sign_in_its_path(tmp_path):
   for text in (f'{path}/other.npz', f'{path}/other.npz@train'):
     found = uncertainty.other('far', text, like)
     assert found.name == 'other' and found.x.shape == (4, 8, 8, 1)
+
+
+@pytest.mark.parametrize(
+  'dataset, likelihood', [('wine', 'categorical'), ('diabetes', 'gaussian')]
+)
+def test_a_run_stores_the_temperature_of_its_calibration_examples(
+  tmp_path, dataset, likelihood
+):
+  config = Config(
+    dataset=dataset, likelihood=likelihood, model='logistic', num_clients=2,
+    num_rounds=3, local_epochs=5, variant='deterministic',
+    calibration_fraction=0.3,
+  )  # fmt: skip
+  runs.run(config, tmp_path)
+  run = loading.load_run(tmp_path)
+  trained, x = run.trained, run.test.x
+  fitted = uncertainty.fitted_temperature(trained, run.calibration)
+  assert trained.temperature == pytest.approx(fitted, rel=1e-6)
+  # The NLL of the calibration examples is minimal with this temperature.
+  raw, y = trained.predict(run.calibration.x), run.calibration.y
+  scaled = uncertainty.calibration(trained.calibrated(raw), y)['nll']
+  for factor in (0.5, 1.0, 2.0):
+    trained.temperature = fitted * factor
+    other = uncertainty.calibration(trained.calibrated(raw), y)['nll']
+    assert other >= scaled - 1e-9
+  trained.temperature = None
+  with pytest.raises(ValueError, match='--calibration_fraction'):
+    trained.calibrated(trained.predict(x))

@@ -72,6 +72,40 @@ def test_predictions_are_bit_for_bit_identical_for_any_workers(flipout):
   assert toys.same(first, tuple(array[:256] for array in both))
 
 
+@pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
+def test_a_sample_is_a_function_of_the_example(variant):
+  """Equal examples get equal predictions, in any order and any batch."""
+  build = functools.partial(
+    models.build, 'mlp', variant=variant, input_shape=(4,), num_classes=3,
+    hidden_units=(8,), activation='relu',
+    **({'rate': 0.5} if variant == 'mc_dropout' else {'initial_scale': 0.5}),
+  )  # fmt: skip
+  worker = toys.worker(build)
+  predict = functools.partial(
+    training.predict, [worker], toys.start(worker), seed=SEED, num_samples=3
+  )
+  found = predict(X)
+  assert np.ptp(predict(np.repeat(X[:1], 5, 0)).mean, 0).max() < 1e-6
+  order = np.random.default_rng(2).permutation(len(X))
+  for name, values in found._asdict().items():
+    moved = getattr(predict(X[order]), name)
+    np.testing.assert_allclose(moved, values[order], atol=1e-5)
+  assert found.epistemic.mean() > 1e-3
+
+
+@pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
+def test_the_mean_predicts_on_request(variant):
+  mean = toys.worker(
+    variant=variant, inference=training.Inference(by_samples=False)
+  )
+  start = toys.start(mean)
+  found = training.predict([mean], start, X, seed=SEED, num_samples=2)
+  kernel, bias = np.split(start.mean, [12])
+  logits = np.asarray(X @ kernel.reshape(4, 3) + bias)
+  expected = tf.nn.softmax(logits)
+  np.testing.assert_allclose(found.mean, expected, rtol=1e-5)
+
+
 def test_samples_are_the_outputs_of_the_model_with_each_seed(flipout):
   workers, posterior = flipout
   model = models.build(
@@ -83,9 +117,8 @@ def test_samples_are_the_outputs_of_the_model_with_each_seed(flipout):
   weights.assign(variables.untransformed_scale, rho)
   samples = []
   for sample in range(5):
-    batch = seeds.Stream(SEED)('batch', 0)
-    seed = seeds.Stream(batch)('sample', sample)
-    with models.scope(seed, variables.untransformed_scale):
+    seed = seeds.Stream(SEED)('sample', sample)
+    with models.scope(seed, variables.untransformed_scale, 'once'):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())
   got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
   np.testing.assert_allclose(got.mean, np.mean(samples, 0), rtol=1e-5)
