@@ -376,6 +376,13 @@ class Machine:
       'CPU.'
     ),
   ] = False
+  debug: Annotated[
+    bool,
+    Setting(
+      'Train without compilation, in one thread, so that print, breakpoint() '
+      'and a debugger work in client parts and optimizers; slow.'
+    ),
+  ] = False
   engine: Annotated[
     str,
     Setting(

@@ -193,10 +193,11 @@ class Plan:
       inference=self.inference.compiled(),
       parts=self.parts,
       likelihood=self.likelihood(dataset.label_moments),
-      jit_compile=config.jit_compile,
+      jit_compile=config.jit_compile and not config.debug,
+      is_eager=config.debug,
     )
     devices = (
-      config.num_workers,
+      1 if config.debug else config.num_workers,
       config.distribution,
       config.clients_per_device,
     )

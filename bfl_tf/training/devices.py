@@ -236,8 +236,13 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   Args:
     workers: Workers, of which each job uses one exclusively.
     jobs: Jobs in the order in which they start; may be a generator.
-    run: Function that is called in a thread and must not call `in_parallel`.
+    run: Function that must not call `in_parallel`. It is called in a thread,
+      unless the workers train eagerly, for a debugger.
   """
+  first = getattr(workers[0], 'config', None)
+  if first and first.is_eager:
+    yield from (run(workers[0], job) for job in jobs)
+    return
   free: queue.Queue = queue.Queue()
   for worker in workers:
     free.put(worker)

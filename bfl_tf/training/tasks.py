@@ -56,6 +56,7 @@ class TrainingConfig:
     cycle_floor: Factor on the learning rate at the end of a cycle.
     trains_scale: Whether to train scales; False also omits the KL term.
     parts: Client parts (`bfl_tf.clients`), in order.
+    is_eager: Whether the training runs without compilation, for a debugger.
     jit_compile: Whether XLA compiles the steps with a full batch.
   """
 
@@ -77,6 +78,7 @@ class TrainingConfig:
   trains_scale: bool = True
   parts: tuple = ()
   jit_compile: bool = False
+  is_eager: bool = False
 
 
 class ClientTask(NamedTuple):

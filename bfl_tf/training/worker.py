@@ -100,6 +100,8 @@ class Worker(predictor.Predictor):
         call.
     """
     with tf.device(self.device):
+      if self._train is None and self.config.is_eager:
+        self._train = self.training
       if self._train is None:
         signature = self.training.signature(self._x, self._y, task)
         # After invalid arguments, a `tf.function` stays locked and the next

@@ -1,6 +1,7 @@
 """Tests of the reports and checks of client parts."""
 
 import dataclasses
+import threading
 from typing import ClassVar
 
 import numpy as np
@@ -112,3 +113,25 @@ def number():
 def test_wrong_hooks_and_names_are_rejected_before_any_round(flags, named):
   with pytest.raises(ValueError, match=named):
     toys.experiment(**flags)
+
+
+class Watched(toys.Idle):
+  """A part that reads its values as a debugger does."""
+
+  seen: ClassVar[list] = []
+
+  def after_step(self, mean, carry, step):
+    if tf.executing_eagerly():
+      thread = threading.current_thread() is threading.main_thread()
+      self.seen.append((thread, float(mean[0]), int(step.index)))
+    return None, carry
+
+
+def test_hooks_run_uncompiled_and_in_the_main_thread_for_a_debugger():
+  part = {'client_parts': (f'{__name__}:Watched',)}
+  plain, eager = (
+    toys.execute(toys.experiment(**part, debug=debug), 1)[0]
+    for debug in (False, True)
+  )
+  np.testing.assert_allclose(eager.model.mean, plain.model.mean, rtol=1e-5)
+  assert len(Watched.seen) >= 6 and all(main for main, *_ in Watched.seen)
