@@ -62,6 +62,9 @@ def test_a_task_has_the_seed_rate_and_memory_of_its_client_and_round():
   assert task().seed.tolist() != task(round_index=1).seed.tolist()
   rates = [task(round_index).learning_rate for round_index in range(3)]
   np.testing.assert_allclose(rates, [0.1, 0.05, 0.025], rtol=1e-6)
+  # A personalized model, after the last round, has the rate of that round.
+  last = plan.config.num_rounds
+  assert task(last).learning_rate == task(last - 1).learning_rate
   assert set(task().memory) == {'counter', 'follower'}
   kept = {'counter': {'rounds': np.int32(7), 'steps': np.ones(50, np.int32)}}
   # A memory that is not in the checkpoint has its initial value.
@@ -78,6 +81,10 @@ def test_the_divergence_may_count_the_examples_of_all_clients(
   )
   start = federation.initial_state(experiment).state
   assert experiment.broadcast(start).num_examples == 150
+  # The server's examples are not those of a client.
+  held = toys.experiment(num_server_examples=30)
+  start_held = federation.initial_state(held).state
+  assert held.broadcast(start_held).num_examples == 120
   broadcast = experiment.broadcast(start)._replace(num_examples=90)
   indices = np.arange(9, dtype=np.int32)
   task = federation.client_task(experiment.method, broadcast, 1, indices)
@@ -103,6 +110,9 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
     for index in range(6)
   ]
   assert weights == [0.125, 0.25, 0.375, 0.5, 0.5, 0.5]
+  # A personalized model is trained without annealing.
+  alone = federation.Plan.of(experiment.config).for_one_site()
+  assert alone.objective.kl_weight(0) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 import toys
 
 from bfl_tf import federation, seeds, training
+from bfl_tf.federation import engine
 
 FLIPOUT = {'variant': 'flipout', 'sgd.momentum': 0.5}
 COUNTING = {
@@ -100,3 +101,19 @@ def test_early_rounds_have_their_own_number_of_epochs():
   settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
   _, infos = toys.execute(toys.experiment(**settings), 3)
   assert [info['local_steps'] for info in infos] == [18, 18, 6]
+
+
+def test_the_broadcast_of_a_repeated_request_is_counted():
+  experiment = toys.experiment(min_clients=6)
+  requests = []
+
+  def replies(pieces, state, clients):
+    requests.append(list(clients))
+    found = dict(engine.Local()(pieces, state, clients))
+    if len(requests) == 1:
+      found[2] = RuntimeError('no power')
+    return iter(found.items())
+
+  _, (info,) = toys.execute(experiment, 1, engine=toys.Engine(replies))
+  assert requests == [[0, 1, 2, 3, 4, 5], [2]]
+  assert info['bytes_down'] == 7 * 15 * 4

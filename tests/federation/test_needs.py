@@ -32,7 +32,7 @@ def test_a_part_receives_the_slot_of_the_stage_it_requires():
   both = {'server_step': ('test_stages:Shrink', 'momentum')}
   experiment = toys.experiment(client_parts=('toys:Follower',), **both)
   names = [stage.name for stage in experiment.method.stages]
-  assert sorted(names) == ['momentum', 'shrink']
+  assert names == ['momentum', 'shrink']
 
 
 def test_clients_receive_only_the_arrays_that_their_part_reads():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation
+from bfl_tf import federation, seeds
 from bfl_tf.server import fine_tune
 
+SEED = seeds.named(0, 'test')
 SETTINGS = {
   'num_server_examples': 30,
   'validation_split': 0.2,
@@ -47,3 +48,19 @@ def test_the_best_epoch_is_kept_if_later_epochs_diverge(diverging_run):
 def test_an_error_names_the_stage_if_all_epochs_diverge(diverging_run):
   with pytest.raises(federation.StoppedError, match='--start=fine_tune'):
     diverging_run(first=1)
+
+
+def test_the_server_trains_with_the_fixed_prior():
+  """It has no client's data, which the broadcast posterior contains."""
+  changes = {
+    'variant': 'flipout', 'num_server_examples': 30, 'refine': ('fine_tune',),
+    'fine_tune.epochs': 2, 'fine_tune.patience': 0, 'num_workers': 1,
+  }  # fmt: skip
+  pieces = toys.experiment(**changes, **{'flipout.update_prior': True})
+  (stage,) = pieces.method.stages
+  start = federation.initial_state(pieces).state.model
+  narrow = start._replace(scale=start.scale / 100)
+  found = stage._train(narrow, SEED, 0).model
+  fixed = toys.experiment(**changes)
+  (other,) = fixed.method.stages
+  assert toys.same(found, other._train(narrow, SEED, 0).model)

@@ -52,3 +52,18 @@ def test_fedlap_cov_reaches_the_optimum_of_all_data():
     for each in (found, best)
   ]
   np.testing.assert_allclose(*centered, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize('optimizer', [training.Laplace, training.IVON])
+def test_the_broadcast_may_be_the_prior(optimizer):
+  inference = toys.inference(optimizer(update_prior=True, prior_scale=3.0))
+  worker = toys.worker(optimizer=inference.optimizer, inference=inference)
+  start = toys.start(worker)
+  start = start._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
+  trained = worker.training.variables.trainable
+  priors = inference.prior(None, start, trained)
+  shift, precision = (
+    np.concatenate([np.ravel(each) for each in both]) for both in zip(*priors)
+  )
+  np.testing.assert_allclose(precision, start.scale**-2.0, rtol=1e-6)
+  np.testing.assert_allclose(shift, start.loc * precision, rtol=1e-5)
