@@ -1,3 +1,7 @@
-"""The version of the package."""
+"""The version of the package, and the format of run directories."""
 
 __version__ = '0.5.0'
+
+# A release that reads and continues runs of the last one keeps this number.
+# Format 2: `memories.bin` begins with a header.
+FORMAT = 2

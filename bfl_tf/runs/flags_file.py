@@ -17,8 +17,8 @@ from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
 from bfl_tf.data import names
 from bfl_tf.declare import user_code as own
 
-# First line of a `flags.txt`.
-VERSION = f'# bfl_tf {version.__version__}'
+# First line of a `flags.txt`. Readers compare the format only.
+VERSION = f'# bfl_tf {version.__version__}, format {version.FORMAT}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
 _METHOD = '# method '
@@ -51,7 +51,7 @@ def read_config(run_dir: str | os.PathLike) -> Config:
   path = pathlib.Path(run_dir) / run_files.FLAGS
   try:
     first, *lines = path.read_text().splitlines() or ['']
-    if first == VERSION:
+    if first.partition(', format ')[2] == str(version.FORMAT):
       return parse(lines)
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
