@@ -4,11 +4,19 @@ from typing import Any
 
 from bfl_tf.clients.gradient_noise import GradientNoise
 from bfl_tf.clients.independent_init import IndependentInit
+from bfl_tf.clients.local_layers import LocalLayers
 from bfl_tf.clients.projection import Projection
 from bfl_tf.clients.proximal import Proximal
 from bfl_tf.clients.swag import Swag
 
 PARTS: dict[str, Any] = {
   part.name: part
-  for part in (GradientNoise, IndependentInit, Projection, Proximal, Swag)
+  for part in (
+    GradientNoise,
+    IndependentInit,
+    LocalLayers,
+    Projection,
+    Proximal,
+    Swag,
+  )
 }

@@ -53,6 +53,11 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
           f'--client_parts={part.name} cannot be combined with --attack: '
           'remove one of them.'
         )
+    if part.keeps_batch_norm and plan.config.batch_norm == 'recalibrate':
+      raise ValueError(
+        f'--client_parts={part.name} keeps batch normalization on the clients: '
+        'remove --batch_norm=recalibrate.'
+      )
   _check_objective(plan, rule)
   _check_prior(plan)
   if plan.config.is_numeric:

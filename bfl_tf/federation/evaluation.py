@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import metrics, seeds, statistics, training
-from bfl_tf.federation import ensembles, prediction
+from bfl_tf.federation import ensembles, personal, prediction
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
@@ -44,6 +44,10 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
     scores |= _score_classes(predictive, test.y)
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
+  samples = config.final_num_mc_samples if last else config.num_mc_samples
+  scores |= personal.evaluate(
+    experiment, result.state, experiment.method.inference.num_samples(samples)
+  )
   validation = dataset.validation
   if len(validation.y):
     held, _ = _predict(experiment, result, validation, last, 'validation')

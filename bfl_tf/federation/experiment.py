@@ -48,6 +48,17 @@ class Experiment:
       0 if is_private else sum(map(len, self.partition)),
     )
 
+  def personal_rows(self) -> dict[int, np.ndarray]:
+    """Returns the test examples of each honest client, as `test_rows`."""
+    honest = [
+      client
+      for client in range(len(self.partition))
+      if not self.method.attacks_of(client)
+    ]
+    return run_data.test_rows(
+      self.dataset, self.partition, honest, self.config.seed
+    )
+
   @classmethod
   def build(
     cls,
@@ -86,7 +97,10 @@ class Experiment:
       ),
     )
     method = Method.build(plan, resources)
-    return cls(method, dataset, partition, held, workers)
+    made = cls(method, dataset, partition, held, workers)
+    if any(part.has('personal') for part in plan.parts):
+      made.personal_rows()  # A client without test examples is an error.
+    return made
 
 
 def build(

@@ -1,6 +1,6 @@
 """Examples of a run: data set, partition over clients, and server examples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import inspect
 from typing import Any
@@ -125,6 +125,56 @@ def client_names(
   sites = [np.unique(ids[part]) for part in partition]
   names = tuple(str(site[0]) for site in sites if site.size == 1)
   return names if len(set(names)) == len(partition) else ()
+
+
+def test_rows(
+  dataset: data.Dataset,
+  partition: Sequence[np.ndarray],
+  clients: Iterable[int],
+  seed: int,
+) -> dict[int, np.ndarray]:
+  """Returns indices of the test examples of each client's personal model.
+
+  They are the examples of the client's site. Without sites, they are a random
+  part of the test examples with the class shares of the client's training
+  examples; an example may then serve several clients. For numeric labels
+  without sites, they are all test examples.
+
+  Raises:
+    ValueError: A client has no test examples.
+  """
+  names, test = client_names(dataset, partition), dataset.test
+  of_sites: dict[str, np.ndarray] = dict(test.sites)
+  found = {}
+  for client in clients:
+    if names and of_sites:
+      rows = of_sites.get(names[client], np.zeros(0, int))
+    elif test.is_numeric:
+      rows = np.arange(len(test.y))
+    else:
+      generator = seeds.generator(seed, 'personal_test', client)
+      rows = _alike(dataset.train.y[partition[client]], test.y, generator)
+    if not len(rows):
+      raise ValueError(
+        f'client {names[client] if names else client} has no test example for '
+        'its personal model: raise --test_fraction, or leave the site out with '
+        '--min_site_examples.'
+      )
+    found[client] = rows
+  return found
+
+
+def _alike(train, test, generator) -> np.ndarray:
+  """Returns as many test rows as possible with the class shares of `train`."""
+  classes, counts = np.unique(train, return_counts=True)
+  shares = counts / counts.sum()
+  there = np.array([np.sum(test == each) for each in classes])
+  size = np.min(there / shares)
+  rows = []
+  for each, share in zip(classes, shares):
+    of_class = generator.permutation(np.flatnonzero(test == each))
+    rows.append(of_class[: round(size * share)])
+  return np.sort(np.concatenate(rows))
 
 
 def of_server(

@@ -201,7 +201,7 @@ SCORES = tuple(score.name for score in TABLE if score.compute)
 
 def find(column: str) -> Score | None:
   """Returns the score of a column of `metrics.csv`, or None."""
-  name = column.removeprefix('validation_')
+  name = column.removeprefix('validation_').removeprefix('personal_')
   while name and name not in _BY_NAME:
     name = name.rpartition('_')[0]
   return _BY_NAME.get(name)

@@ -51,6 +51,17 @@ class Chain:
       return part.prior(start, shared.get(part.name), memory.get(part.name))
     return None
 
+  def initial(
+    self, start: weights.Weights, shared: Mapping, memory: Mapping
+  ) -> weights.Weights:
+    """Returns the weights at which local training begins."""
+    for part in self.parts:
+      if part.has('initial'):
+        start = part.initial(
+          start, shared.get(part.name), memory.get(part.name)
+        )
+    return start
+
   def begin(
     self, start: weights.Weights, shared: Mapping, memory: Mapping
   ) -> tuple:

@@ -99,12 +99,13 @@ class LocalTraining:
   def __call__(self, x, y, task: tasks.ClientTask) -> tasks.Result:
     """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
     config = self._config
-    weights.write(self.variables, task.start)
+    own = self._parts.initial(task.start, task.shared, task.memory)
+    weights.write(self.variables, own)
     self._inference.bound(self.variables)
     if task.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
-      self._inference.begin(self._slots, self._trained, task.start)
+      self._inference.begin(self._slots, self._trained, own)
     eta = self._parts.prior(task.start, task.shared, task.memory)
     prior = self._inference.prior(eta, task.start, self._trained)
     carry = self._parts.begin(task.start, task.shared, task.memory)
@@ -137,7 +138,7 @@ class LocalTraining:
     taken, carry = now.step - task.first_step, now.carry
     mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
     trace = tasks.Trace(taken, now.sum_rates, mean_loss)
-    model = weights.read(self.variables, task.start)
+    model = weights.read(self.variables, own)
     last = tasks.Step(
       now.step, now.rate, None, num_examples, kl_examples, num_steps, prior
     )

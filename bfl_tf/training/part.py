@@ -13,9 +13,9 @@ from bfl_tf.startup import tf
 class Part(component.Component):
   """An extension of a client's local training.
 
-  The hooks `with_layout`, `check`, `for_one_site`, `init_memory` and `bounds`
-  run on the host. All other hooks are compiled into the training loop, in the
-  order of `--client_parts`, and may contain TensorFlow only.
+  The hooks `with_layout`, `check`, `for_one_site`, `init_memory`, `bounds` and
+  `personal` run on the host. All other hooks are compiled into the training
+  loop, in the order of `--client_parts`, and may contain TensorFlow only.
 
   Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
   `[loc; point]`. `shared` contains the arrays that `Stage.shared` of
@@ -38,6 +38,8 @@ class Part(component.Component):
     posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
       network without variational layers, otherwise 'layers'.
     prior_weight: Factor on the KL term if the part provides the prior.
+    keeps_batch_norm: Whether the statistics of batch normalization stay on the
+      client.
     rank: Number of rows of the factor that `finish` returns.
   """
 
@@ -54,6 +56,10 @@ class Part(component.Component):
   @property
   def posterior_scope(self) -> str:
     return 'layers'
+
+  @property
+  def keeps_batch_norm(self) -> bool:
+    return False
 
   @property
   def prior_weight(self) -> float:
@@ -90,6 +96,16 @@ class Part(component.Component):
     IVON a precision may be negative. At most one part of a run overrides this
     hook.
     """
+
+  def initial(
+    self, start: weights.Weights, shared: Any, memory: Any
+  ) -> weights.Weights:
+    """Returns the weights at which local training begins.
+
+    `start` is the broadcast, or the result of the previous part. The other
+    hooks, attacks and the checks of the server still get the broadcast.
+    """
+    return start
 
   def begin(self, start: weights.Weights, shared: Any, memory: Any) -> Any:
     """Returns the carry before the first step; `start` is the broadcast."""
@@ -131,6 +147,14 @@ class Part(component.Component):
     with other values. Without this hook, the root mean square of the vector
     is at most `--max_update_norm` times that of the broadcast. `trace` is a
     `training.Trace`. The hook runs on the host.
+    """
+
+  def personal(self, model: weights.Weights, memory: Any) -> Any:
+    """Returns the client's personal model, which is scored on its examples.
+
+    `model` is the global model, or the result of the previous part; `memory` is
+    that of the last accepted update, or the initial one. The part has its
+    layout.
     """
 
   def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:

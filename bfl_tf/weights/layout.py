@@ -26,6 +26,7 @@ class Layout:
     posterior_scope: Scope of the posterior, as of `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without the names
       of layers, which differ between models of one network.
+    mean_layers: Number of the layer of each of these variables, from 0.
   """
 
   loc: tuple[tf.TensorShape, ...]
@@ -34,6 +35,7 @@ class Layout:
   buffer_names: tuple[str, ...] = ()
   posterior_scope: str = 'layers'
   mean_names: tuple[str, ...] = ()
+  mean_layers: tuple[int, ...] = ()
 
   @classmethod
   def of(cls, model: tf_keras.Model, posterior_scope: str = 'layers') -> Layout:
@@ -44,6 +46,8 @@ class Layout:
       return tuple(variable.shape for variable in variables)
 
     names = tuple(v.name.split(':')[0] for v in groups.buffers)
+    layers = [v.name.rpartition('/')[0] for v in model.trainable_variables]
+    order = list(dict.fromkeys(layers))
     return cls(
       shapes(groups.loc),
       shapes(groups.point),
@@ -51,7 +55,15 @@ class Layout:
       names,
       posterior_scope,
       tuple(variable.name.rpartition('/')[2] for variable in groups.mean),
+      tuple(order.index(v.name.rpartition('/')[0]) for v in groups.mean),
     )
+
+  def names(self) -> list[str]:
+    """Returns `LAYER/NAME` of each variable of `mean`, such as `0/kernel`."""
+    return [
+      f'{layer}/{name.split(":")[0].removesuffix("_posterior_loc")}'
+      for layer, name in zip(self.mean_layers, self.mean_names)
+    ]
 
   @property
   def shapes(self) -> tuple[tf.TensorShape, ...]:

@@ -21,6 +21,7 @@ CONFIGS = {
   'fednova': {'sgd.momentum': 0.5, 'sgd.nesterov': True},
   'gradient_noise': {},
   'independent_init': {},
+  'local_layers': {'local_layers.layers': '0/bias'},
   'projection': {},
   'proximal': FLIPOUT,
   'pvi': {**FLIPOUT, 'pooling': 'dwc'},

@@ -1,0 +1,69 @@
+"""Scores of the clients' personal models.
+
+A personal model is what `Part.personal` makes of the global model and a
+client's memory. `run_data.test_rows` chooses its test examples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfl_tf import metrics, seeds
+from bfl_tf.federation import prediction
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.state import State
+
+_SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
+
+
+def evaluate(
+  experiment: Experiment, state: State, num_samples: int
+) -> dict[str, float]:
+  """Scores the personal model of each client on its test examples.
+
+  A client that was never sampled has its initial memory. Malicious clients are
+  left out.
+
+  Returns:
+    Means over clients, such as `personal_accuracy`; the lowest accuracy of a
+    client, `personal_lowest_accuracy`; and `personal_untrained`, the number of
+    clients that were never sampled. Empty if no part makes personal models, or
+    if memories are on other machines.
+  """
+  method, config = experiment.method, experiment.config
+  parts = [
+    part.with_layout(method.layout)
+    for part in method.parts
+    if part.has('personal')
+  ]
+  if not parts or config.engine != 'local':
+    return {}
+  likelihood = experiment.workers[0].likelihood
+  test, untrained, found = experiment.dataset.test, 0, []
+  for client, rows in experiment.personal_rows().items():
+    memory = state.memories.get(client)
+    untrained += memory is None
+    model = state.model
+    for part in parts:
+      kept = (memory or method.fresh_memory(model))[part.name]
+      model = part.personal(model, kept)
+    predictive = prediction.predict(
+      experiment.workers,
+      model,
+      test.x[rows],
+      seed=seeds.named(config.seed, 'personal_evaluation', state.round, client),
+      num_samples=num_samples,
+    )
+    evaluation = likelihood.evaluation(
+      predictive, test.y[rows], config.num_bins
+    )
+    found.append(metrics.summarize(evaluation))
+  scores = {
+    f'personal_{name}': float(np.mean([each[name] for each in found]))
+    for name in _SCORES
+    if name in found[0]
+  }
+  if 'accuracy' in found[0]:
+    lowest = min(each['accuracy'] for each in found)
+    scores['personal_lowest_accuracy'] = lowest
+  return scores | {'personal_untrained': untrained}

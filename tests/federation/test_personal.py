@@ -1,0 +1,123 @@
+"""Tests of local layers and of the scores of personal models."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import clients, metrics, training
+from bfl_tf.federation import evaluation, personal
+
+BIAS = {
+  'client_parts': ('local_layers',),
+  'local_layers.layers': '0/bias',
+}
+# A logistic regression: 12 numbers of the kernel, then 3 of the bias.
+LOCAL = np.arange(15) >= 12
+
+
+def test_a_client_trains_its_own_layers_and_sends_those_of_the_broadcast():
+  own = clients.LocalLayers(layers='0/bias')
+  worker, plain = toys.worker(parts=(own,)), toys.worker()
+  start = toys.start(worker)
+  memory = {own.name: own.init_memory(start)}
+  first = worker.train(toys.task(start, memory=memory))
+  expected = plain.train(toys.task(start)).model.mean
+  kept = first.memory[own.name]
+  assert np.array_equal(kept['mean'], expected)
+  sent = first.model.mean
+  assert np.array_equal(sent[LOCAL], start.mean[LOCAL])
+  assert np.array_equal(sent[~LOCAL], expected[~LOCAL])
+  # The next training begins at the client's own bias.
+  second = worker.train(toys.task(start, memory={own.name: kept}))
+  mixed = start.replace_mean(np.where(LOCAL, kept['mean'], start.mean))
+  expected = plain.train(toys.task(mixed)).model.mean
+  assert np.array_equal(second.memory[own.name]['mean'], expected)
+
+
+def test_the_personal_models_of_a_round_are_scored():
+  pieces = toys.experiment(**BIAS, attack=('label_flip',))
+  *_, second = toys.rounds(pieces, 2)
+  begun = toys.rounds(pieces, 0)[0].state.model
+  model = second.state.model
+  assert np.array_equal(model.mean[LOCAL], begun.mean[LOCAL])
+  scores = evaluation.evaluate(pieces, second, last=False).scores
+  rows = pieces.personal_rows()
+  honest = [c for c in range(6) if not pieces.method.attacks_of(c)]
+  assert list(rows) == honest and len(honest) == 5
+  found = []
+  for client in honest:
+    bias = second.state.memories[client]['local_layers']['mean'][LOCAL]
+    own = model.replace_mean(np.r_[model.mean[~LOCAL], bias])
+    predicted = training.predict(
+      pieces.workers, own, pieces.dataset.test.x[rows[client]], seed=[0, 0]
+    )
+    y = pieces.dataset.test.y[rows[client]]
+    found.append(metrics.accuracy(predicted.mean, y))
+  assert scores['personal_accuracy'] == pytest.approx(np.mean(found))
+  assert scores['personal_lowest_accuracy'] == min(found)
+  assert scores['personal_untrained'] == 0
+  sampled = toys.experiment(**BIAS, clients_per_round=2)
+  *_, last = toys.rounds(sampled, 1)
+  few = personal.evaluate(sampled, last.state, 1)
+  assert few['personal_untrained'] == 4
+  assert (
+    'personal_accuracy'
+    not in evaluation.evaluate(
+      toys.experiment(), toys.rounds(toys.experiment(), 1)[-1], last=False
+    ).scores
+  )
+
+
+def test_test_examples_have_the_class_shares_of_the_client():
+  pieces = toys.experiment()
+  train, test = pieces.dataset.train.y, pieces.dataset.test.y
+  for client, rows in pieces.personal_rows().items():
+    assert len(set(rows)) == len(rows)
+    shares = [
+      np.bincount(labels, minlength=3) / len(labels)
+      for labels in (train[pieces.partition[client]], test[rows])
+    ]
+    np.testing.assert_allclose(*shares, atol=2 / len(rows))
+
+
+@pytest.mark.parametrize(
+  ('changes', 'named'),
+  [
+    ({'local_layers.layers': '0/nothing'}, 'none of the weights 0/kernel'),
+    ({'local_layers.layers': '.*'}, 'all of the weights'),
+    ({'local_layers.layers': 'batch_norm'}, 'none of the weights'),
+    ({'client_parts': ('scaffold', 'local_layers')}, 'local_layers'),
+  ],
+)
+def test_layers_that_do_not_fit_are_rejected(changes, named):
+  with pytest.raises(ValueError, match=named):
+    toys.experiment(**BIAS | changes)
+
+
+def test_batch_normalization_stays_on_the_clients():
+  changes = {
+    'model': 'resnet8', 'dataset': 'test_draws:images', 'num_clients': 2,
+    'partition': 'iid', 'client_parts': ('local_layers',), 'min_clients': 2,
+  }  # fmt: skip
+  pieces = toys.experiment(**changes)
+  begun, after = (each.state.model for each in toys.rounds(pieces, 1))
+  assert np.array_equal(begun.buffers, after.buffers)
+  names = pieces.method.layout.names()
+  sizes = [shape.num_elements() for shape in pieces.method.layout.point]
+  kept = np.repeat([name.endswith(('gamma', 'beta')) for name in names], sizes)
+  assert np.array_equal(begun.mean[kept], after.mean[kept])
+  assert not np.array_equal(begun.mean[~kept], after.mean[~kept])
+  with pytest.raises(ValueError, match='batch_norm=recalibrate'):
+    toys.experiment(**changes, batch_norm='recalibrate', num_server_examples=9)
+
+
+def test_a_client_without_test_examples_is_named():
+  pieces = toys.experiment(**BIAS)
+  test = pieces.dataset.test
+  classes = np.unique(pieces.dataset.train.y[pieces.partition[0]])
+  rest = test.take(np.flatnonzero(test.y != classes[0]))
+  dataset = dataclasses.replace(pieces.dataset, test=rest)
+  with pytest.raises(ValueError, match='client 0 has no test example'):
+    dataclasses.replace(pieces, dataset=dataset).personal_rows()
