@@ -81,6 +81,7 @@ def test_flags_on_the_pages_exist(page):
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
+  known |= {'calibrated', 'num_mc_samples'}
   # Flags of online.
   known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
