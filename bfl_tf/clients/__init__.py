@@ -5,6 +5,7 @@ from typing import Any
 from bfl_tf.clients.gradient_noise import GradientNoise
 from bfl_tf.clients.independent_init import IndependentInit
 from bfl_tf.clients.local_layers import LocalLayers
+from bfl_tf.clients.pfedbayes import PFedBayes
 from bfl_tf.clients.projection import Projection
 from bfl_tf.clients.proximal import Proximal
 from bfl_tf.clients.swag import Swag
@@ -15,6 +16,7 @@ PARTS: dict[str, Any] = {
     GradientNoise,
     IndependentInit,
     LocalLayers,
+    PFedBayes,
     Projection,
     Proximal,
     Swag,

@@ -43,7 +43,7 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
         )
     for fact in part.incompatible_with:
       for other in plan.parts:
-        if getattr(other, fact, False):
+        if other is not part and getattr(other, fact, False):
           raise ValueError(
             f'--client_parts={part.name} cannot be combined with '
             f'{other.name}: remove one of them.'

@@ -41,10 +41,12 @@ class Deterministic:
   Attributes:
     is_random: Whether layers draw weights or masks at each prediction.
     is_point: Whether the weights of layers have no posterior.
+    is_variational: Whether they have one.
   """
 
   is_random: ClassVar[bool] = False
   is_point: ClassVar[bool] = True
+  is_variational: ClassVar[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +55,7 @@ class MCDropout:
 
   is_random: ClassVar[bool] = True
   is_point: ClassVar[bool] = True
+  is_variational: ClassVar[bool] = False
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2
@@ -64,6 +67,7 @@ class Flipout:
 
   is_random: ClassVar[bool] = True
   is_point: ClassVar[bool] = False
+  is_variational: ClassVar[bool] = True
   initial_scale: Annotated[
     float,
     Setting('Initial standard deviation of the weights.', gt=0),

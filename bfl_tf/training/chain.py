@@ -30,12 +30,14 @@ class Chain:
   def __init__(self, parts: Sequence[Part]):
     self.parts = tuple(parts)
     providers = [part for part in self.parts if part.provides_prior]
-    if len(providers) > 1:
-      names = ' and '.join(part.name for part in providers)
-      raise ValueError(
-        f'--client_parts: {names} each provide the prior of the clients: '
-        'choose one.'
-      )
+    terms = [part for part in self.parts if part.has('divergence')]
+    for several, what in ((providers, 'prior'), (terms, 'KL term')):
+      if len(several) > 1:
+        names = ' and '.join(part.name for part in several)
+        raise ValueError(
+          f'--client_parts: {names} each provide the {what} of the clients: '
+          'choose one.'
+        )
     self.provider = providers[0] if providers else None
 
   def have(self, hook: str) -> bool:
@@ -78,6 +80,13 @@ class Chain:
       for part, kept in zip(self.parts, carry)
       if part.has('loss')
     )
+
+  def divergence(self, mean: tf.Tensor, scale: tf.Tensor, carry: tuple) -> Any:
+    """Returns the KL term of a part, or None if no part has one."""
+    for part, kept in zip(self.parts, carry):
+      if part.has('divergence'):
+        return part.divergence(mean, scale, kept)
+    return None
 
   def gradient(
     self,

@@ -94,6 +94,11 @@ def _check_hooks(part, start, shared, memory):
   if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
     _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
   traced('gradient', mean, mean, carry, step)
+  scale = tf.TensorSpec(start.scale.shape)
+  step = step._replace(scale=scale)
+  term = traced('divergence', mean, scale, carry)
+  if part.has('divergence') and not _is_like(term, number):
+    _reject(part, 'divergence', 'one float32 number', term)
   stepped = traced('after_step', mean, carry, step)
   if part.has('after_step') and not _has_length(stepped, 2):
     _reject(part, 'after_step', 'two values: the mean or None, and the carry')

@@ -289,7 +289,10 @@ class LocalTraining:
       nll = self._config.likelihood.loss(outputs, labels)
       penalty = self._penalties(carry)
       if self._config.trains_scale and rhos:
-        divergence = self._inference.divergence(self.variables, scale, prior)
+        mean = weights.flatten(self.variables.mean)
+        divergence = self._parts.divergence(mean, scale, carry)
+        if divergence is None:
+          divergence = self._inference.divergence(self.variables, scale, prior)
         penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
@@ -354,6 +357,9 @@ class LocalTraining:
     if not self._parts.have('after_step'):
       return carry
     mean = weights.flatten(self.variables.mean)
+    rhos = self.variables.untransformed_scale
+    if rhos:
+      step = step._replace(scale=tf.nn.softplus(weights.flatten(rhos)))
     new, carry = self._parts.after_step(mean, carry, step, stream)
     if new is not mean:
       weights.assign(self.variables.mean, new)

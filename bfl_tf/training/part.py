@@ -118,6 +118,14 @@ class Part(component.Component):
     gradient of the penalty is that of `mean`.
     """
 
+  def divergence(self, mean: tf.Tensor, scale: tf.Tensor, carry: Any) -> Any:
+    """Returns the KL term of variational layers in nats, a scalar.
+
+    It replaces that of the objective, and is also divided by the number of
+    examples and multiplied by the temperature. `scale` is `[num_loc]`. At most
+    one part of a run overrides this hook.
+    """
+
   def gradient(
     self, gradient: tf.Tensor, mean: tf.Tensor, carry: Any, step: Any
   ) -> tf.Tensor:
@@ -128,7 +136,7 @@ class Part(component.Component):
     """Returns two values after the optimizer's update of `mean`.
 
     The first one replaces `mean`; None keeps it. The second one is the new
-    carry.
+    carry. `step.scale` has the standard deviations of variational layers.
     """
     return None, carry
 

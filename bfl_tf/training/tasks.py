@@ -125,6 +125,8 @@ class Step(NamedTuple):
     num_steps: Index of the last step plus one.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
+    scale: `[num_loc]`, standard deviations of variational layers after the
+      optimizer's update, for `Part.after_step`.
   """
 
   index: tf.Tensor
@@ -134,6 +136,7 @@ class Step(NamedTuple):
   kl_examples: tf.Tensor = 1.0
   num_steps: tf.Tensor = 0
   prior: Any = None
+  scale: Any = None
 
 
 class Trace(NamedTuple):

@@ -22,6 +22,7 @@ CONFIGS = {
   'gradient_noise': {},
   'independent_init': {},
   'local_layers': {'local_layers.layers': '0/bias'},
+  'pfedbayes': FLIPOUT,
   'projection': {},
   'proximal': FLIPOUT,
   'pvi': {**FLIPOUT, 'pooling': 'dwc'},

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import toys
 
 from bfl_tf import clients, metrics, training
@@ -121,3 +122,43 @@ def test_a_client_without_test_examples_is_named():
   dataset = dataclasses.replace(pieces.dataset, test=rest)
   with pytest.raises(ValueError, match='client 0 has no test example'):
     dataclasses.replace(pieces, dataset=dataset).personal_rows()
+
+
+def test_with_a_fixed_global_posterior_the_personal_one_is_variational():
+  """It is the client's posterior with the broadcast as its prior."""
+  own = clients.PFedBayes(rate=0.0)
+  broadcast = training.Inference(training.Objective(update_prior=True))
+  worker = toys.worker(variant='flipout', parts=(own,))
+  plain = toys.worker(variant='flipout', inference=broadcast)
+  start = toys.start(worker)
+  memory = {own.name: own.init_memory(start)}
+  found = worker.train(toys.task(start, memory=memory, epochs=3))
+  expected = plain.train(toys.task(start, epochs=3)).model
+  np.testing.assert_allclose(
+    found.memory['pfedbayes']['loc'], expected.loc, rtol=1e-4, atol=1e-6
+  )
+  np.testing.assert_allclose(
+    found.memory['pfedbayes']['scale'], expected.scale, rtol=1e-4
+  )
+  np.testing.assert_allclose(found.model.loc, start.loc, rtol=1e-6)
+  np.testing.assert_allclose(found.model.scale, start.scale, rtol=1e-5)
+
+
+def test_the_global_posterior_of_a_client_moves_down_the_divergence():
+  """A step equals the gradient of KL[q || w], which autodiff computes."""
+  part, rng = clients.PFedBayes(rate=0.01), np.random.default_rng(0)
+  mean, loc = (np.float32(rng.normal(size=5)) for _ in range(2))
+  scale, rho = (
+    np.float32(rng.uniform(0.1, 1, 5)),
+    np.float32(rng.normal(size=5)),
+  )
+  carry = {'loc': tf.Variable(loc), 'rho': tf.Variable(rho)}
+  with tf.GradientTape() as tape:
+    divergence = part.divergence(mean, scale, carry)
+  expected = tape.gradient(divergence, carry)
+  step = training.Step(0, 0.1, None, 9.0, scale=tf.constant(scale))
+  _, moved = part.after_step(tf.constant(mean), carry, step)
+  for name, before in (('loc', loc), ('rho', rho)):
+    np.testing.assert_allclose(
+      moved[name], before - 0.01 * expected[name], rtol=1e-5, atol=1e-6
+    )

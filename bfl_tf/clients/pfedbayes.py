@@ -1,0 +1,84 @@
+"""pFedBayes: a personal posterior of each client, and a global one.
+
+Notation (Zhang et al. 2022, Eq. 6 and algorithm 1): q_k the personal posterior
+of client k, w the global distribution, w_k the client's copy of it, zeta the
+weight of the KL term, which is `--flipout.temperature`.
+  q_k minimizes -E_q log p(D_k | theta) + zeta KL[q || w_k]
+  w_k <- w_k - rate * gradient of KL[q_k || w_k], after each step of q_k
+  w   <- the average of all w_k
+
+q_k is the posterior that the client trains: it begins at the q_k of the
+client's last round, in the first one at w. The client sends w_k. Deterministic
+weights, such as gamma of normalizations, are averaged and not personal.
+
+Deviations: the authors train w_k with Adam; here it takes plain gradient steps,
+in mean and rho with scale = log(1 + exp(rho)). The rule `nwa` averages the
+variances of w_k, not the parameters rho.
+
+References:
+  X. Zhang et al. Personalized federated learning via variational Bayesian
+  inference. ICML 2022.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from bfl_tf import training, weights
+from bfl_tf.declare.settings import Setting
+from bfl_tf.startup import tf
+from bfl_tf.training import objectives
+
+
+@dataclasses.dataclass(frozen=True)
+class PFedBayes(training.Part):
+  """Trains the personal posterior, and sends the client's global one."""
+
+  rate: Annotated[
+    float,
+    Setting(
+      "Learning rate of the client's copy of the global posterior; 0 keeps the "
+      'broadcast.',
+      ge=0,
+    ),
+  ] = 1e-3
+
+  name = 'pfedbayes'
+  requires = {'variant': 'is_variational'}
+  incompatible_with = ('changes_start', 'replaces_model', 'attack')
+  changes_start = True
+  replaces_model = True
+
+  def init_memory(self, model):
+    return {'loc': model.loc, 'scale': model.scale}
+
+  def initial(self, start, shared, memory):
+    return start._replace(**memory)
+
+  def begin(self, start, shared, memory):
+    return {'loc': start.loc, 'rho': weights.inverse_softplus(start.scale)}
+
+  def divergence(self, mean, scale, carry):
+    own = objectives.Prior(carry['loc'], tf.nn.softplus(carry['rho']))
+    return objectives.divergence(mean[: tf.size(scale)], scale, own)
+
+  def after_step(self, mean, carry, step):
+    loc, rho, scale = carry['loc'], carry['rho'], step.scale
+    own = tf.nn.softplus(rho)
+    distance = loc - mean[: tf.size(scale)]
+    of_loc = distance / tf.square(own)
+    spread = (tf.square(scale) + tf.square(distance)) / tf.square(own)
+    of_rho = (1.0 - spread) / own * tf.sigmoid(rho)
+    return None, {
+      'loc': loc - self.rate * of_loc,
+      'rho': rho - self.rate * of_rho,
+    }
+
+  def finish(self, model, carry, trace):
+    scale = tf.nn.softplus(carry['rho'])
+    sent = model._replace(loc=carry['loc'], scale=scale)
+    return sent, None, {'loc': model.loc, 'scale': model.scale}
+
+  def personal(self, model, memory):
+    return model._replace(**memory)
