@@ -35,6 +35,7 @@ def load(run_dir: str | os.PathLike) -> Trained:
     raise ValueError(
       f'{path} is not a run directory: name the --output_dir of a run.'
     )
+  run_files.check_kinds(path)
   sites_own = directory.is_sites_own(path)
   if not (sites_own or run_files.is_finished(path)):
     raise ValueError(

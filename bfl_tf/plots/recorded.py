@@ -82,16 +82,13 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
     values: `[num_measured]`, the values in these rounds.
   """
   path = _existing(run_dir, run_files.METRICS)
-  header, *rows = _table(path)
-  for column in ('round', name):
-    if column not in header:
-      raise ValueError(
-        f'{path} has no column {column!r}; it has {", ".join(header)}.'
-      )
-  at, where = header.index('round'), header.index(name)
-  measured = [(row[at], row[where]) for row in rows if row[where].strip()]
+  header, *lines = _table(path)
+  rows = [dict(zip(header, line)) for line in lines]
+  measured = [(row['round'], row[name]) for row in rows if row.get(name)]
   if not measured:
-    raise ValueError(f'{path} has no value in column {name!r}.')
+    raise ValueError(
+      f'{path} has no value in column {name!r}; it has {", ".join(header)}.'
+    )
   rounds, values = np.array(measured, np.float64).T
   return rounds, values
 
@@ -177,16 +174,12 @@ def _arrays(path, names):
 def partition(run_dir: RunDir) -> Partition:
   """Reads partition.csv."""
   path = _existing(run_dir, run_files.PARTITION)
-  try:
+  with files.reading(path):
     header, *rows = _table(path)
     if not path.read_text().endswith('\n'):
       raise ValueError('The last line is incomplete.')
     counts = np.array([row[1:] for row in rows], np.int64)
     counts = counts.reshape(-1, len(header) - 1)
-  except ValueError as error:
-    raise files.UnreadableError(
-      f'{path} is damaged: restore it from a copy.'
-    ) from error
   classes = [name.removeprefix('class_') for name in header[1:]]
   return Partition([row[0] for row in rows], classes, counts)
 
@@ -199,5 +192,8 @@ def _existing(run_dir, name):
 
 
 def _table(path):
-  with open(path, newline='', encoding='utf-8') as file:
+  with (
+    files.reading(path),
+    open(path, newline='', encoding='utf-8') as file,
+  ):
     return [line for line in csv.reader(file) if line]

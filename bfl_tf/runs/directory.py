@@ -26,6 +26,8 @@ from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf
 
 _LOCK = '.lock'
+# Temporary files of killed processes.
+_UNFINISHED = '.*.tmp'
 
 
 class BusyError(ValueError):
@@ -70,7 +72,13 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
+    try:
+      found = [*self.path.iterdir()] if self.path.is_dir() else []
+    except OSError as error:
+      raise ValueError(
+        f'--output_dir={self.path}: {error.strerror}.'
+      ) from error
+    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
       self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
@@ -94,6 +102,8 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run: {obstacle}. Delete '
         'it to train again, or choose another directory.'
       )
+    if not self.replaces:
+      run_files.check_kinds(self.path)
 
   @property
   def _has_trained(self) -> bool:
@@ -170,8 +180,8 @@ class RunDirectory:
         'or choose another directory.'
       ) from None
     try:
-      found = filter(_is_unfinished, self.path.rglob('.*'))
-      self._remove([str(path.relative_to(self.path)) for path in found])
+      for path in self.path.rglob(_UNFINISHED):
+        path.unlink(missing_ok=True)
       yield
     finally:
       try:
@@ -262,11 +272,6 @@ class RunDirectory:
     ):
       np.savez_compressed(file, **arrays)
 
-  @property
-  def has_predictions(self) -> bool:
-    """Whether `predictions.npz` exists."""
-    return (self.path / run_files.PREDICTIONS).exists()
-
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`, which marks the run as finished."""
     # An earlier process may have ended before it sent the last row.
@@ -284,16 +289,6 @@ class RunDirectory:
     except FileNotFoundError:
       return None
     return summary if summary.get('rounds') == num_rounds else None
-
-
-def _is_unfinished(path: pathlib.Path) -> bool:
-  """Returns whether this is a temporary file of a killed process."""
-  return path.name.startswith('.') and path.name.endswith('.tmp')
-
-
-def _is_trace(path: pathlib.Path) -> bool:
-  """Returns whether this file does not belong to a run's results."""
-  return _is_unfinished(path) or path.name == _LOCK
 
 
 def _scalar_metadata():

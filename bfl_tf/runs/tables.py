@@ -89,9 +89,9 @@ class Rows(list[dict[str, Any]]):
     """
     self._columns, found = _read(self._path)
     if len(found) <= rounds:
+      remedy = run_files.remedy(self._path.parent)
       raise files.UnreadableError(
-        f'{self._path} has no row of round {len(found)}. Restore it from a '
-        f'copy, or delete {self._path.parent} to train again.'
+        f'{self._path} has no row of round {len(found)}: {remedy}.'
       )
     self[:] = found[: rounds + 1]
     self._rewrite()
