@@ -42,18 +42,15 @@ class Change:
 
   def check(self, members: Mapping[int, object], num_clients: int) -> None:
     """Raises a ValueError unless the change can be made to these members."""
-    flag = f'--{self.kind}={self.client}'
-    if not 0 <= self.client < num_clients:
-      raise ValueError(f'{flag}: the run has clients 0 to {num_clients - 1}.')
-    if (self.client in members) == (self.kind == 'add'):
-      there = 'there already' if self.kind == 'add' else 'not there'
+    possible = {*members}
+    if self.kind == 'add':
+      possible = {*range(num_clients)} - {*members}
+    is_last = self.kind == 'remove' and len(members) == 1
+    if is_last or self.client not in possible:
+      known = ', '.join(map(str, sorted(possible)))
       raise ValueError(
-        f'{flag}: that client is {there}; members are '
-        f'{", ".join(map(str, sorted(members)))}.'
-      )
-    if self.kind == 'remove' and len(members) == 1:
-      raise ValueError(
-        f'{flag}: this is the last client and cannot be removed.'
+        f'--{self.kind}={self.client}: choose one of the clients {known}; the '
+        'last client cannot be removed.'
       )
 
 

@@ -82,11 +82,6 @@ class PredictionSets(NamedTuple):
     return self._replace(levels=levels, thresholds=limits)
 
 
-def score_for(is_numeric: bool, score: str) -> str:
-  """Returns the score of a run's sets: `score`, or `RESIDUAL` for numbers."""
-  return RESIDUAL if is_numeric else score
-
-
 def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
   """Writes prediction sets to the directory of a run or personalized model."""
   content = {**sets._asdict(), 'num_bins': conformal.NUM_BINS}

@@ -62,14 +62,13 @@ def read(
         f'{where}: row {at} has {len(row)} cells, but the header has '
         f'{len(header)}: correct this row.'
       )
-  printable = all(map(str.isprintable, header))
-  if '' in header or len({*header}) < len(header) or not printable:
+  named = {name for name in header if name and name.isprintable()}
+  if len(named) < len(header) or len(rows) == 1:
     raise ValueError(
       f'{where}: the first row must contain a different, printable name for '
-      f'every column, separated by {separator!r}, got {",".join(header)!r}.'
+      f'every column, separated by {separator!r}, and rows must follow; got '
+      f'{",".join(header)!r}.'
     )
-  if len(rows) == 1:
-    raise ValueError(f'{where} has no row below its header.')
   index = range(2, len(rows) + 1)
   return pandas.DataFrame(rows[1:], index, header, dtype=object)
 

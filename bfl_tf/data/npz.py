@@ -60,8 +60,6 @@ def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   if not found:
     _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
   key = next(key for key in keys if key in found)
-  if not found[key].ndim:
-    raise ValueError(f'--{flag}={path}: {key} is one value, not an array.')
   return found[key]
 
 

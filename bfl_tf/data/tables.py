@@ -58,12 +58,12 @@ def load(
 
 def _check_roles(where, reading, table, is_numeric):
   """Rejects columns that are missing or have two contradictory roles."""
-  if not reading.label_column:
-    raise ValueError(f'--label_column is empty: name a column of {where}.')
   roles: dict[str, str] = {}
   for flag in dataset_config.COLUMNS:
     value = getattr(reading, flag)
-    named = [*value] if isinstance(value, tuple) else [value] if value else []
+    named = [*value] if isinstance(value, tuple) else [value]
+    if flag == 'client_column':
+      named = [*filter(None, named)]
     csv_files.check_columns(where, table, named, f'which --{flag} names')
     # Labels and sites that are listed as categorical are read as texts.
     texts = ('client_column', *([] if is_numeric else ['label_column']))

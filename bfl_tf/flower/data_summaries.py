@@ -165,13 +165,10 @@ class DataSummary:
     for what, here, there in (
       ('shape', mine.shape, theirs.shape),
       ('dtype', mine.dtype, theirs.dtype),
+      ('kind of labels', mine._kind, theirs._kind),
     ):
       if here != there:
         raise ValueError(f"its {what} is {there}, the others' {here}")
-    if bool(mine.numbers) != bool(theirs.numbers):
-      raise ValueError(
-        'its labels are numbers and those of others are classes, or vice versa'
-      )
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
@@ -184,6 +181,10 @@ class DataSummary:
     return dataclasses.replace(
       mine, counts=counts, moments=moments, held=held, numbers=of_labels
     )
+
+  @property
+  def _kind(self):
+    return 'numbers' if self.numbers else 'classes'
 
   def _recoded(self, features):
     if not features:
@@ -206,17 +207,13 @@ class DataSummary:
     )
     if self.numbers:
       return dataset
-
-    def renumbered(split):
-      return split._replace(y=own[split.y])
-
+    splits: Any = {
+      name: split._replace(y=own[split.y])
+      for name, split in dataset.splits.items()
+    }
+    names, count = self.classes, len(self.classes)
     return dataclasses.replace(
-      dataset,
-      num_classes=len(self.classes),
-      class_names=self.classes,
-      train=renumbered(dataset.train),
-      validation=renumbered(dataset.validation),
-      test=renumbered(dataset.test),
+      dataset, num_classes=count, class_names=names, **splits
     )
 
 

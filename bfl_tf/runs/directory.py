@@ -91,7 +91,11 @@ class RunDirectory:
         f'--output_dir={self.path} holds a personalized model, not a run: '
         'choose another.'
       )
-    may_replace = self.overwrite or not self._has_trained
+    rows = self.path / run_files.METRICS
+    has_trained = run_files.is_finished(self.path) or (
+      rows.is_file() and len(rows.read_text().splitlines()) > 2
+    )
+    may_replace = self.overwrite or not has_trained
     try:
       obstacle = self._obstacle(config)
     except ValueError as error:  # A run of another version.
@@ -99,19 +103,11 @@ class RunDirectory:
     self.replaces = bool(obstacle) and may_replace
     if obstacle and not self.replaces:
       raise ValueError(
-        f'--output_dir={self.path} holds another run: {obstacle}. Delete '
-        'it to train again, or choose another directory.'
+        f'--output_dir={self.path} holds another run ({obstacle}): delete it '
+        'to train again, or choose another directory.'
       )
     if not self.replaces:
       run_files.check_kinds(self.path)
-
-  @property
-  def _has_trained(self) -> bool:
-    """Whether the run in the directory has finished its first round."""
-    if run_files.is_finished(self.path):
-      return True
-    path = self.path / run_files.METRICS
-    return path.exists() and len(path.read_text().splitlines()) > 2
 
   def clear(self) -> None:
     """Removes the other run that this one replaces."""
@@ -200,9 +196,6 @@ class RunDirectory:
     self.write_flags(config)
     if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
-
-  def track(self, config: Config) -> None:
-    """Starts the trackers, which receive the rows of `add`."""
     self._trackers = trackers.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )
@@ -255,12 +248,15 @@ class RunDirectory:
       self._writer = tf.summary.create_file_writer(
         str(self.path / run_files.TENSORBOARD)
       )
+    kind = tf.compat.v1.SummaryMetadata
+    # As of `tf.summary.scalar`, which needs TensorBoard.
+    scalar = kind(plugin_data=kind.PluginData(plugin_name='scalars'))
     with self._writer.as_default(step=row['round']):
       for name, value in trackers.numbers(self.rows[-1]).items():
         # A variance of numeric labels may exceed float32.
         with np.errstate(over='ignore'):
           narrow = np.float32(value)
-        tf.summary.write(name, narrow, metadata=_scalar_metadata())
+        tf.summary.write(name, narrow, metadata=scalar)
     self._writer.flush()
     self._trackers.send(self.rows)
 
@@ -289,9 +285,3 @@ class RunDirectory:
     except FileNotFoundError:
       return None
     return summary if summary.get('rounds') == num_rounds else None
-
-
-def _scalar_metadata():
-  """Returns the metadata of `tf.summary.scalar`, which needs TensorBoard."""
-  summary = tf.compat.v1.SummaryMetadata
-  return summary(plugin_data=summary.PluginData(plugin_name='scalars'))

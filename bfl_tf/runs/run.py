@@ -47,8 +47,6 @@ def run(
       or the disk is full; the state is saved.
     KeyboardInterrupt: The user interrupted the run; the state is saved.
   """
-  if not isinstance(config, Config):
-    raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
   return Run(config, output_dir, show_progress, overwrite=overwrite).execute()
 
 
@@ -153,10 +151,13 @@ class Run:
   def _begin(self):
     self._warn()
     # Unreadable files must fail before `start` removes any file.
-    state = self._restored()
+    state = checkpoints.restore(self._directory.path)
+    if state is not None:
+      spec = self._engine.expected_spec(self._experiment.method)
+      engine_lib.check_memories(state, spec)
+      self._directory.rows.resume(state.round)
     self._directory.start(self._config, state.round if state else 0)
     self._directory.write_task(self._task)
-    self._directory.track(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)
@@ -178,14 +179,6 @@ class Run:
       return state
     self._progress.begin(0)
     return self._record(loop.initial_state(self._experiment))
-
-  def _restored(self) -> state_lib.State | None:
-    state = checkpoints.restore(self._directory.path)
-    if state is not None:
-      spec = self._engine.expected_spec(self._experiment.method)
-      engine_lib.check_memories(state, spec)
-      self._directory.rows.resume(state.round)
-    return state
 
   def _warn(self):
     for note in self._experiment.method.privacy.notes():

@@ -127,13 +127,10 @@ class Distil(Stage):
   uses = {'ensemble': ensemble.Ensemble}
 
   def __post_init__(self):
-    self.resources.require_server_images('distillation')
+    self.resources.require('distillation')
     self._taught_by  # noqa: B018 (a wrong union shows here)
-    if self.targets == 'labels' and self.resources.server_labels is None:
-      raise ValueError(
-        '--distil.targets=labels needs labeled server examples of the '
-        'same classes: remove --server_dataset.'
-      )
+    if self.targets == 'labels':
+      self.resources.require('--distil.targets=labels', labels=True)
     if self.optimizer == 'swa':
       self._check_swa()
 
@@ -252,18 +249,10 @@ class Distil(Stage):
     self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Returns the teachers' finite predictions on U, by group."""
-    betas, rejected = posteriors.betas_of(groups), 0
-    mixtures = training.Mixtures(self.resources.likelihood, betas)
+    betas = posteriors.betas_of(groups)
     if self.targets == 'labels':
-      return mixtures, {}
-    for name, member in training.predict_members(
-      self.resources.workers,
-      groups,
-      self.resources.server_images,
-      seed=seed,
-      num_samples=self.resources.num_mc_samples,
-    ):
-      rejected += not mixtures.add(name, member)
+      return training.Mixtures(self.resources.likelihood, betas), {}
+    mixtures, rejected = self.resources.mixtures(groups, betas, seed)
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(
