@@ -68,15 +68,6 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
   return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
 
 
-def beginning(
-  experiment: Experiment, state: state_lib.State
-) -> state_lib.State:
-  """Returns the state before the round whose updates are stored."""
-  start = weights.Weights(**state.slots['store_updates']['start'])
-  fresh = state_lib.fresh_slots(experiment.method.stages, start)
-  return state_lib.State(0, start, fresh, {})
-
-
 def apply(
   experiment: Experiment,
   state: state_lib.State,
@@ -100,7 +91,10 @@ def apply(
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
   engine.check_memories(state, experiment.method.result_spec)
-  begin = beginning(experiment, state)
+  # The state before the round whose updates are stored.
+  start = weights.Weights(**state.slots['store_updates']['start'])
+  fresh = state_lib.fresh_slots(experiment.method.stages, start)
+  begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(
     experiment, begin, _Replay(state, kept, change, number)

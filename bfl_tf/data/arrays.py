@@ -84,16 +84,16 @@ def checked(
   num_classes = 0 if is_numeric else dataset.num_classes
   dataset = dataclasses.replace(dataset, num_classes=num_classes, **splits)
   _check_splits(where, dataset)
-  for name, split in dataset.splits.items():
-    if split.ids is not None and len(split.ids) != len(split.y):
-      raise ValueError(
-        f'{where}: {name} has {len(split.ids)} ids for {len(split.y)} examples.'
-      )
-  if len(dataset.class_names) not in (0, dataset.num_classes):
-    raise ValueError(
-      f'{where}: {len(dataset.class_names)} class_names for '
-      f'{dataset.num_classes} classes.'
-    )
+  sizes: dict[str, Any] = {
+    f'{name}.ids': (split.ids, len(split.y))
+    for name, split in dataset.splits.items()
+    if split.ids is not None
+  }
+  if dataset.class_names:
+    sizes['class_names'] = dataset.class_names, num_classes
+  for name, (values, size) in sizes.items():
+    if len(values) != size:
+      raise ValueError(f'{where}: {name} has {len(values)} values, not {size}.')
   return dataset
 
 

@@ -81,7 +81,7 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
     rounds: `[num_measured]`; 0 is before training.
     values: `[num_measured]`, the values in these rounds.
   """
-  path = _existing(run_dir, run_files.METRICS)
+  path = pathlib.Path(run_dir) / run_files.METRICS
   header, *lines = _table(path)
   rows = [dict(zip(header, line)) for line in lines]
   measured = [(row['round'], row[name]) for row in rows if row.get(name)]
@@ -95,7 +95,7 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def is_numeric(run_dir: RunDir) -> bool:
   """Returns whether the labels of a run are numbers."""
-  header, *_ = _table(_existing(run_dir, run_files.METRICS))
+  header, *_ = _table(pathlib.Path(run_dir) / run_files.METRICS)
   return 'rmse' in header
 
 
@@ -126,10 +126,8 @@ def metric_of_seeds(
 
 def predictions(run_dir: RunDir) -> Predictions:
   """Reads predictions.npz."""
-  arrays = _arrays(
-    _existing(run_dir, run_files.PREDICTIONS), Predictions._fields
-  )
-  return Predictions(*arrays)
+  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
+  return Predictions(*_arrays(path, Predictions._fields))
 
 
 def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
@@ -137,7 +135,7 @@ def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
   names = (
     'mean', 'labels', 'aleatoric_uncertainty', 'epistemic_uncertainty',
   )  # fmt: skip
-  path = _existing(run_dir, run_files.PREDICTIONS)
+  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
   return metrics.NumericEvaluation(*_arrays(path, names))
 
 
@@ -156,7 +154,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
     confidence: `[num_members, num_examples]`, the largest probability.
     correct: `[num_members, num_examples]`, booleans.
   """
-  path = _existing(run_dir, run_files.MEMBERS)
+  path = pathlib.Path(run_dir) / run_files.MEMBERS
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')
   )
@@ -173,7 +171,7 @@ def _arrays(path, names):
 
 def partition(run_dir: RunDir) -> Partition:
   """Reads partition.csv."""
-  path = _existing(run_dir, run_files.PARTITION)
+  path = pathlib.Path(run_dir) / run_files.PARTITION
   with files.reading(path):
     header, *rows = _table(path)
     if not path.read_text().endswith('\n'):
@@ -182,13 +180,6 @@ def partition(run_dir: RunDir) -> Partition:
     counts = counts.reshape(-1, len(header) - 1)
   classes = [name.removeprefix('class_') for name in header[1:]]
   return Partition([row[0] for row in rows], classes, counts)
-
-
-def _existing(run_dir, name):
-  path = pathlib.Path(run_dir) / name
-  if not path.is_file():
-    raise FileNotFoundError(f'{path} is missing: nothing to draw from.')
-  return path
 
 
 def _table(path):

@@ -193,25 +193,17 @@ class RunDirectory:
     model are removed last. So an interrupted call can be repeated.
     """
     self._remove([run_files.SUMMARY])
-    self.write_flags(config)
+    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
     if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
     self._trackers = trackers.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )
 
-  def write_flags(self, config: Config) -> None:
-    """Writes `flags.txt`."""
-    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
-
   def keep(self, name: str, text: str) -> None:
     """Writes a text file unless it exists."""
     if not (self.path / name).exists():
       files.write_text(self.path / name, text)
-
-  def write_task(self, task: task_lib.Task) -> None:
-    """Writes `task.json` unless it exists."""
-    self.keep(run_files.TASK, task.to_json())
 
   def check_task(self, task: task_lib.Task) -> None:
     """Rejects training examples that differ from those of `task.json`."""

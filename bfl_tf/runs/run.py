@@ -157,7 +157,7 @@ class Run:
       engine_lib.check_memories(state, spec)
       self._directory.rows.resume(state.round)
     self._directory.start(self._config, state.round if state else 0)
-    self._directory.write_task(self._task)
+    self._directory.keep(run_files.TASK, self._task.to_json())
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)

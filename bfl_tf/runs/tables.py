@@ -103,7 +103,9 @@ class Rows(list[dict[str, Any]]):
     new = [name for name in row if name not in self._columns]
     if new:
       # Times are the least important columns, so they come last.
-      self._columns = sorted([*self._columns, *new], key=_is_time)
+      self._columns = sorted(
+        [*self._columns, *new], key=lambda name: name.endswith('_seconds')
+      )
       return self._rewrite()
     with self._path.open('a', newline='') as file:
       csv.DictWriter(file, self._columns, restval='').writerow(self[-1])
@@ -146,10 +148,6 @@ def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
       break
     found.append(row)
   return header, found
-
-
-def _is_time(column: str) -> bool:
-  return column.endswith('_seconds')
 
 
 def _typed(texts: Mapping[str, str]) -> dict[str, Any]:

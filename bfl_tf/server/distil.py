@@ -131,8 +131,21 @@ class Distil(Stage):
     self._taught_by  # noqa: B018 (a wrong union shows here)
     if self.targets == 'labels':
       self.resources.require('--distil.targets=labels', labels=True)
-    if self.optimizer == 'swa':
-      self._check_swa()
+    if self.optimizer != 'swa':
+      return
+    try:
+      self.averaging.check(self.num_steps, len(self.resources.server_images))
+    except ValueError as error:
+      raise ValueError(
+        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
+        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
+        '(fractions of the steps), or more --distil.epochs.'
+      ) from error
+    if self.swa_min_learning_rate > self.learning_rate:
+      raise ValueError(
+        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
+        f'exceed --distil.learning_rate={self.learning_rate}.'
+      )
 
   @functools.cached_property
   def teacher_groups(self) -> ensemble.Ensemble:
@@ -164,21 +177,6 @@ class Distil(Stage):
   def steps_per_cycle(self) -> int:
     """Number of steps per cycle of the learning rate."""
     return max(1, self._steps('swa_cycle', self.swa_cycle))
-
-  def _check_swa(self):
-    try:
-      self.averaging.check(self.num_steps, len(self.resources.server_images))
-    except ValueError as error:
-      raise ValueError(
-        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
-        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
-        '(fractions of the steps), or more --distil.epochs.'
-      ) from error
-    if self.swa_min_learning_rate > self.learning_rate:
-      raise ValueError(
-        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
-        f'exceed --distil.learning_rate={self.learning_rate}.'
-      )
 
   @property
   def averaging(self) -> clients.Swag:

@@ -96,7 +96,11 @@ class Ensemble(Stage):
 
   def __post_init__(self):
     if self.fits_beta:
-      self._check_labels()
+      if 'B' not in self.predictors:
+        raise ValueError(
+          '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
+        )
+      self.resources.require('--ensemble.fits_beta', labels=True)
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)
 
   @property
@@ -115,13 +119,6 @@ class Ensemble(Stage):
       return groups_of('ensemble.groups', self.groups, GROUPS)
     others = groups_of('ensemble.groups', union, GROUPS) if union else ()
     return (*others, 'B')
-
-  def _check_labels(self):
-    if 'B' not in self.predictors:
-      raise ValueError(
-        '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
-      )
-    self.resources.require('--ensemble.fits_beta', labels=True)
 
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.make(pooled, statistics, seed)
