@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -15,16 +16,39 @@ import zlib
 
 import numpy as np
 
-# Errors that reading a damaged .npz file may raise. MemoryError is one of them,
-# because a damaged header may declare a huge array.
+# Errors that reading a damaged file may raise. MemoryError is one of them,
+# because the damaged header of an .npz may declare a huge array.
 _UNREADABLE = (
-  AttributeError, EOFError, MemoryError, OSError, RuntimeError, SyntaxError,
-  TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+  AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
+  SyntaxError, TypeError, ValueError, csv.Error, tokenize.TokenError,
+  zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 
 class UnreadableError(ValueError):
   """A file is damaged."""
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
+  """Turns an error of a damaged file into one line.
+
+  Args:
+    path: Path of the file.
+    remedy: What to do; by default, to restore the file.
+
+  Raises:
+    FileNotFoundError: There is no such file.
+    UnreadableError: The block raised another error.
+  """
+  try:
+    yield
+  except FileNotFoundError:
+    raise
+  except _UNREADABLE as error:
+    raise UnreadableError(
+      f'{os.fspath(path)} is damaged: {remedy or "restore it from a copy"}.'
+    ) from error
 
 
 @contextlib.contextmanager
@@ -61,23 +85,16 @@ def read_npz(
     names: Names of the arrays to read; None for all. Missing names are ignored.
 
   Raises:
+    FileNotFoundError: There is no such file.
     UnreadableError: The file is damaged or of another format.
   """
-  try:
-    archive = np.load(path, allow_pickle=False)
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-      raise ValueError('it holds a single array')
-    with archive:
-      return {
-        name: archive[name]
-        for name in archive.files
-        if names is None or name in names
-      }
-  except _UNREADABLE as error:
-    raise UnreadableError(
-      f'{os.fspath(path)} cannot be read as an .npz file '
-      f'({type(error).__name__}).'
-    ) from error
+  # An .npy has no attribute `files`.
+  with reading(path), np.load(path, allow_pickle=False) as archive:
+    return {
+      name: archive[name]
+      for name in archive.files
+      if names is None or name in names
+    }
 
 
 def read_json(path: pathlib.Path, hint: Any) -> Any:
@@ -92,15 +109,11 @@ def read_json(path: pathlib.Path, hint: Any) -> Any:
     FileNotFoundError: There is no such file.
     UnreadableError: The file is damaged.
   """
-  try:
+  with reading(path):
     content = json.loads(path.read_text())
-  except FileNotFoundError:
-    raise
-  except (OSError, RecursionError, ValueError) as error:
-    raise UnreadableError(f'{path} is not valid JSON: {error}.') from error
-  if not _has_type(content, hint):
-    raise UnreadableError(f'{path} is damaged: restore it from a copy.')
-  return content
+    if not _has_type(content, hint):
+      raise TypeError(hint)
+    return content
 
 
 def _has_type(value, hint) -> bool:

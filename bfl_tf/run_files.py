@@ -49,6 +49,25 @@ class Summary(TypedDict):
   final: dict[str, float]
 
 
+def remedy(run_dir: pathlib.Path) -> str:
+  """Returns what to do if a file of the state of a run is damaged."""
+  return (
+    f'restore {CHECKPOINT}, {MEMORIES} and {METRICS} from one copy, or delete '
+    f'{run_dir} to train again'
+  )
+
+
+def check_kinds(run_dir: pathlib.Path) -> None:
+  """Rejects a folder in place of a file of a run, and vice versa."""
+  for path in (run_dir / name for name in ALL):
+    if path.exists() and path.is_dir() == bool(path.suffix):
+      kind = 'folder' if path.is_dir() else 'file'
+      raise files.UnreadableError(
+        f'{path} is a {kind} of another program: move it, and restore this '
+        'result from a copy or repeat the command that wrote it.'
+      )
+
+
 def is_finished(run_dir: str | os.PathLike) -> bool:
   """Returns whether a directory holds a finished run."""
   return (pathlib.Path(run_dir) / SUMMARY).exists()

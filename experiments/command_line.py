@@ -254,14 +254,15 @@ def _parse(module, arguments):
   except flags.Error as error:
     # Our own hint replaces absl's suggestion.
     text = ' '.join(str(error).partition('. Did you mean')[0].split())
-    illegal = re.match(r'flag --(\w+)=(.*): (?:invalid|could not)', text)
-    if illegal and illegal[1] in config_lib.FIELDS:
-      several = ' Several runs: bfl-tf sweep.' if ',' in illegal[2] else ''
+    illegal = re.match(r'flag --(\w+)=(.*): (invalid|could not|\()', text)
+    if illegal:
+      name, given, why = illegal.groups()
+      several = name in config_lib.FIELDS and ',' in given
+      hint = ' Several runs: bfl-tf sweep.' if several else ''
       what = 'an integer' if 'int()' in text else 'a number'
-      fail(f'--{illegal[1]}={illegal[2]} must be {what}.{several}')
+      what = 'true or false' if why == '(' else what
+      fail(f'--{name}={given} must be {what}.{hint}')
     fail(f'{text.rstrip(".")}.{_near(str(error))}')
-  except UnicodeDecodeError as error:
-    fail(f'--flagfile names a file that is not UTF-8 text: {error}.')
   except ValueError as error:
     fail(error)
 

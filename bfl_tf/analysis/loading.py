@@ -69,7 +69,7 @@ def load_run(
       "Name the run's own directory."
     )
   trained = model.load(run_dir)
-  score = prediction_sets.score_for(trained.task.is_numeric, score)
+  score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
   dataset = run_data.load(config)
@@ -83,16 +83,14 @@ def load_run(
     )
   trained.task.check_examples(path, found)
   dataset = shares.without_small_sites(dataset, 'test', min_site_examples)
-  if dataset.calibration is not None:
-    if calibrate_on_test:
-      raise ValueError(
-        f'{path} held out a calibration share: remove --calibrate_on_test.'
-      )
-    return LoadedRun(trained, dataset, dataset.calibration, dataset.test, score)
-  if not calibrate_on_test:
-    return LoadedRun(trained, dataset, None, dataset.test, score)
-  taken, rest = shares.hold_out(
-    str(path), dataset.test, 'calibrate_on_test', calibrate_on_test
-  )
-  held, test = dataset.test.take(taken), dataset.test.take(rest)
+  held, test = dataset.calibration, dataset.test
+  if calibrate_on_test and held is not None:
+    raise ValueError(
+      f'{path} held out a calibration share: remove --calibrate_on_test.'
+    )
+  if calibrate_on_test:
+    taken, rest = shares.hold_out(
+      str(path), test, 'calibrate_on_test', calibrate_on_test
+    )
+    held, test = test.take(taken), test.take(rest)
   return LoadedRun(trained, dataset, held, test, score)

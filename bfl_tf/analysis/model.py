@@ -35,6 +35,7 @@ def load(run_dir: str | os.PathLike) -> Trained:
     raise ValueError(
       f'{path} is not a run directory: name the --output_dir of a run.'
     )
+  run_files.check_kinds(path)
   sites_own = directory.is_sites_own(path)
   if not (sites_own or run_files.is_finished(path)):
     raise ValueError(
@@ -51,10 +52,9 @@ def load(run_dir: str | os.PathLike) -> Trained:
   )
   state = checkpoints.restore(path)
   if state is None:
-    remedy = 'delete its summary.json and repeat the command that trained it'
-    if sites_own:
-      remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
-    raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
+    raise ValueError(
+      f'{path} has no {run_files.CHECKPOINT}: {run_files.remedy(path)}.'
+    )
   if config.predictor:
     logging.warning(
       '%s was scored by --predictor=%s, whose models are not stored. '

@@ -42,18 +42,15 @@ class Change:
 
   def check(self, members: Mapping[int, object], num_clients: int) -> None:
     """Raises a ValueError unless the change can be made to these members."""
-    flag = f'--{self.kind}={self.client}'
-    if not 0 <= self.client < num_clients:
-      raise ValueError(f'{flag}: the run has clients 0 to {num_clients - 1}.')
-    if (self.client in members) == (self.kind == 'add'):
-      there = 'there already' if self.kind == 'add' else 'not there'
+    possible = {*members}
+    if self.kind == 'add':
+      possible = {*range(num_clients)} - {*members}
+    is_last = self.kind == 'remove' and len(members) == 1
+    if is_last or self.client not in possible:
+      known = ', '.join(map(str, sorted(possible)))
       raise ValueError(
-        f'{flag}: that client is {there}; members are '
-        f'{", ".join(map(str, sorted(members)))}.'
-      )
-    if self.kind == 'remove' and len(members) == 1:
-      raise ValueError(
-        f'{flag}: this is the last client and cannot be removed.'
+        f'--{self.kind}={self.client}: choose one of the clients {known}; the '
+        'last client cannot be removed.'
       )
 
 
@@ -69,15 +66,6 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
     )
   updates = state.slots['store_updates'].get('updates', {})
   return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
-
-
-def beginning(
-  experiment: Experiment, state: state_lib.State
-) -> state_lib.State:
-  """Returns the state before the round whose updates are stored."""
-  start = weights.Weights(**state.slots['store_updates']['start'])
-  fresh = state_lib.fresh_slots(experiment.method.stages, start)
-  return state_lib.State(0, start, fresh, {})
 
 
 def apply(
@@ -103,7 +91,10 @@ def apply(
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
   engine.check_memories(state, experiment.method.result_spec)
-  begin = beginning(experiment, state)
+  # The state before the round whose updates are stored.
+  start = weights.Weights(**state.slots['store_updates']['start'])
+  fresh = state_lib.fresh_slots(experiment.method.stages, start)
+  begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(
     experiment, begin, _Replay(state, kept, change, number)

@@ -21,7 +21,7 @@ from bfl_tf.federation import engine, run_data
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
-from bfl_tf.runs import checkpoints
+from bfl_tf.runs import checkpoints, flags_file
 from bfl_tf.runs.directory import RunDirectory
 
 # Characters that some systems forbid in file names, and a leading dot.
@@ -70,8 +70,16 @@ def train(
     ValueError: The clients of the run are not sites. Or the run has no
       posterior or no calibration examples, which a projection needs.
   """
-  if rule:
-    _check_projection(run, rule)
+  if rule and run.calibration is None:
+    raise ValueError(
+      '--projection needs calibration examples, which choose its weight: use a '
+      'run with --calibration_fraction.'
+    )
+  if rule not in ('', 'nwa') and not run.trained.weights.loc.size:
+    raise ValueError(
+      f'--projection={rule} needs a posterior, and the weights of this '
+      'run are deterministic: use --projection=nwa.'
+    )
   config = run.trained.config.replace(
     predictor='',
     local_epochs=epochs,
@@ -108,19 +116,6 @@ def train(
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
   return _with_sets(run, models, rule)
-
-
-def _check_projection(run, rule):
-  if run.calibration is None:
-    raise ValueError(
-      '--projection needs calibration examples, which choose its weight: use a '
-      'run with --calibration_fraction.'
-    )
-  if rule != 'nwa' and not run.trained.weights.loc.size:
-    raise ValueError(
-      f'--projection={rule} needs a posterior, and the weights of this '
-      'run are deterministic: use --projection=nwa.'
-    )
 
 
 def _with_sets(run, models, rule) -> Iterator[Personalized]:
@@ -198,9 +193,8 @@ def _write(path, trained, own, epochs):
     whose['own_weight'] = own.own_weight
   text = json.dumps(whose, indent=2, ensure_ascii=False)
   files.write_text(path / run_files.SITE, f'{text}\n')
-  directory = RunDirectory(path)
-  directory.write_task(trained.task)
-  directory.write_flags(trained.config)
+  RunDirectory(path).keep(run_files.TASK, trained.task.to_json())
+  files.write_text(path / run_files.FLAGS, flags_file.text(trained.config))
   if own.sets:
     prediction_sets.write(path, own.sets)
   state = State(trained.config.num_rounds, own.model, {}, {})

@@ -82,11 +82,6 @@ class PredictionSets(NamedTuple):
     return self._replace(levels=levels, thresholds=limits)
 
 
-def score_for(is_numeric: bool, score: str) -> str:
-  """Returns the score of a run's sets: `score`, or `RESIDUAL` for numbers."""
-  return RESIDUAL if is_numeric else score
-
-
 def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
   """Writes prediction sets to the directory of a run or personalized model."""
   content = {**sets._asdict(), 'num_bins': conformal.NUM_BINS}
@@ -103,15 +98,11 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None
-  content = files.read_json(path, PredictionSets)
-  if any(limit != limit for limit in content['thresholds']):
-    raise files.UnreadableError(
-      f'{path} has a threshold that is NaN: run "bfl-tf report" again.'
-    )
-  same = content.pop('num_bins', None) == conformal.NUM_BINS
-  if not same or content.get('score') not in (*metrics.SET_SCORES, RESIDUAL):
-    raise ValueError(
-      f'{path} was written by another version: run "bfl-tf report" again.'
-    )
-  levels, limits, *others = content.values()
-  return PredictionSets(tuple(levels), tuple(limits), *others)
+  with files.reading(path, 'run "bfl-tf report" again'):
+    content = files.read_json(path, PredictionSets)
+    same = content.pop('num_bins') == conformal.NUM_BINS
+    known = content['score'] in (*metrics.SET_SCORES, RESIDUAL)
+    if not (same and known and all(x == x for x in content['thresholds'])):
+      raise ValueError('It is of another version, or has a NaN.')
+    levels, limits, *others = content.values()
+    return PredictionSets(tuple(levels), tuple(limits), *others)

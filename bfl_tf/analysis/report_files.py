@@ -19,11 +19,8 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
   """Writes the folder `sites/` and `conformal.json` of a run.
 
   Raises:
-    ValueError: `report` is not a `reports.Report`.
     stopping.MachineError: A file cannot be written.
   """
-  if not isinstance(report, reports.Report):
-    raise ValueError(f'report must be a reports.Report, got {report!r}.')
   with tables_lib.cleared(path / run_files.SITES) as folder:
     tables = {
       'sites': report.sites,

@@ -206,9 +206,8 @@ def _drawn(config, names) -> list[list[str]]:
 
   Under privacy, the sample is secret.
   """
-  if not (config.clients_per_round and names):
-    return []
-  if config.privacy_mechanism.is_private:
+  some = config.clients_per_round and names
+  if not some or config.privacy_mechanism.is_private:
     return []
   return [
     [names[client] for client in loop.sampled(config, number)]

@@ -15,6 +15,7 @@ from bfl_tf.analysis.model import NumericPrediction, Prediction
 
 # Number of bins of the calibration error, the default of --num_bins.
 _NUM_BINS = 15
+_LARGEST = np.finfo(np.float64).max
 
 
 class SiteStatistics(NamedTuple):
@@ -87,25 +88,18 @@ class SiteStatistics(NamedTuple):
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these sums."""
-    for name, value in self._asdict().items():
-      known = value[~np.isnan(value)] if name == 'auroc' else value
-      if not np.all(np.isfinite(known)) or np.any(known < 0):
-        raise ValueError(f'its {name} is impossible for any set of examples')
     check_counts(self.examples, num_examples)
-    in_bins, of_bins = self.binned[0], self.binned[1:]
-    check_counts(in_bins, num_examples)
-    for part, whole in (
+    check_counts(self.binned[0], num_examples)
+    alike = dict.fromkeys(('right', 'covered', 'single'), self.examples)
+    most = {
       # Float32 probabilities may exceed 1 by a rounding error.
-      (of_bins, 1.001 * in_bins),
-      (np.nan_to_num(self.auroc), np.ones(1)),
-      (self.sizes, self.examples * self.examples.size),
-      (self.right, self.examples),
-      (self.covered, self.examples),
-      (self.single, self.examples),
-      (self.single_right, np.minimum(self.single, self.covered)),
-    ):
-      if np.any(part > whole):
-        raise ValueError('its counts exceed its number of examples')
+      'binned': 1.001 * self.binned[0],
+      'auroc': 1,
+      'sizes': self.examples * self.examples.size,
+      'single_right': np.minimum(self.single, self.covered),
+    }
+    known = self._replace(auroc=np.where(np.isnan(self.auroc), 0, self.auroc))
+    _check_bounds(known, {}, most | alike)
 
   def merge(self, other: 'SiteStatistics') -> 'SiteStatistics':
     """Returns the statistics of both sets of examples."""
@@ -222,14 +216,10 @@ class NumericStatistics(NamedTuple):
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these sums."""
-    for name, value in self._asdict().items():
-      # A density may be larger than 1, and its loss negative.
-      least = -np.inf if name == 'loss' else 0
-      if not np.all(np.isfinite(value)) or np.any(value < least):
-        raise ValueError(f'its {name} is impossible for any set of examples')
+    check_counts(self.examples, num_examples)
     check_counts(self.pit, num_examples)
-    if self.examples != num_examples or np.any(self.covered > num_examples):
-      raise ValueError('its counts exceed its number of examples')
+    # A density may be larger than 1, and its loss negative.
+    _check_bounds(self, {'loss': -_LARGEST}, {'covered': num_examples})
 
   def merge(self, other: 'NumericStatistics') -> 'NumericStatistics':
     """Returns the statistics of both sets of examples."""
@@ -281,6 +271,14 @@ def score_counts(
   if isinstance(prediction, NumericPrediction):
     return metrics.residual_counts(prediction.evaluation(y).residual)
   return metrics.score_counts(prediction.probs, y, score)
+
+
+def _check_bounds(found, least, most):
+  """Raises a ValueError unless all sums are finite and within bounds."""
+  for name, value in found._asdict().items():
+    low, high = least.get(name, 0), most.get(name, _LARGEST)
+    if not np.all((low <= value) & (value <= high)):
+      raise ValueError(f'its {name} is impossible for any set of examples')
 
 
 def check_counts(counts: np.ndarray, num_examples: int) -> None:

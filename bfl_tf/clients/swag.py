@@ -93,15 +93,11 @@ class Swag(training.Part):
   replaces_model = True
 
   def __post_init__(self):
-    if self.rank == 1:
+    # A covariance is divided by rank - 1.
+    if self.rank == 1 or (self.rank and not self.fits_scale):
       raise ValueError(
-        '--swag.rank=1 defines no covariance (it is divided by rank - 1): '
-        'choose 0, or at least 2.'
-      )
-    if self.rank and not self.fits_scale:
-      raise ValueError(
-        f'--swag.rank={self.rank} is unused without a fitted scale: set '
-        '--swag.rank=0 with --noswag.fits_scale.'
+        f'--swag.rank={self.rank} must be 0, or at least 2 with a fitted scale '
+        '(--swag.fits_scale).'
       )
 
   @property

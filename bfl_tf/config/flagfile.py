@@ -114,7 +114,12 @@ def split(
     from_file = re.match(r'--?flagfile=', word)
     if from_file:
       word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
-    lines = values.read_flags_from_files([word], False) if from_file else [word]
+    try:
+      lines = [word]
+      if from_file:
+        lines = values.read_flags_from_files(lines, False)
+    except UnicodeDecodeError as error:
+      raise ValueError(f'{word} is not UTF-8 text.') from error
     for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:
@@ -143,7 +148,7 @@ def _found(path: pathlib.Path) -> pathlib.Path:
   near = registry.hint(str(path), known)
   for preset in (INSTALLED / 'configs').rglob(f'{path.stem}.flags'):
     near = f' Did you mean {preset.relative_to(INSTALLED)}?'
-  raise ValueError(f'--flagfile={path}: no such file.{near}')
+  raise ValueError(f'--flagfile={path} is not a file.{near}')
 
 
 def _key_and_text(key, text, words, known) -> tuple[str, str]:

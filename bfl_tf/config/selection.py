@@ -210,7 +210,7 @@ def reject(
     selection: The methods of the config.
     known: Every method of this package.
   """
-  *_, name, _ = ['', *key.split('.')]
+  *_, name, _ = ['', *str(key).split('.')]
   if key in keys_of(known):
     roles = {each.role: None for each in known if each.name == name}
     raise ValueError(

@@ -12,6 +12,7 @@ from numpy import typing as npt
 
 from bfl_tf.data import columns
 
+_MOST = np.iinfo(np.int32).max
 LOST = (
   'numbers whose spread float32 rounds away (subtract the first number from '
   'all)'
@@ -60,8 +61,10 @@ def from_splits(
 ) -> columns.Dataset:
   """Returns a data set of splits; `num_classes=0` counts training labels."""
   where = f'--dataset={name}'
-  if not train.is_numeric:
-    num_classes = num_classes or _covered(where, train.y)
+  if train.is_numeric:
+    num_classes = 0
+  elif not num_classes:
+    num_classes = _covered(where, train.y)
   none = columns.Split(train.x[:0], train.y[:0])
   dataset = columns.Dataset(name, num_classes, train, none, test or none)
   _check_splits(where, dataset)
@@ -73,28 +76,24 @@ def checked(
 ) -> columns.Dataset:
   """Validates and converts a user's data set, as `from_arrays` does."""
   splits: dict[str, Any] = {}
-  if is_numeric and dataset.num_classes:
-    raise ValueError(
-      f'{where}: its labels are numbers, but num_classes is '
-      f'{dataset.num_classes}: set it to 0.'
-    )
   for name, split in dataset.splits.items():
     # Only the validation split may be empty.
     if name != 'validation' or len(split.y):
       keys = (f'{name}.x', split.x, f'{name}.y', split.y)
       splits[name] = examples(where, *keys, is_numeric)._replace(ids=split.ids)
-  dataset = dataclasses.replace(dataset, **splits)
+  num_classes = 0 if is_numeric else dataset.num_classes
+  dataset = dataclasses.replace(dataset, num_classes=num_classes, **splits)
   _check_splits(where, dataset)
-  for name, split in dataset.splits.items():
-    if split.ids is not None and len(split.ids) != len(split.y):
-      raise ValueError(
-        f'{where}: {name} has {len(split.ids)} ids for {len(split.y)} examples.'
-      )
-  if len(dataset.class_names) not in (0, dataset.num_classes):
-    raise ValueError(
-      f'{where}: {len(dataset.class_names)} class_names for '
-      f'{dataset.num_classes} classes.'
-    )
+  sizes: dict[str, Any] = {
+    f'{name}.ids': (split.ids, len(split.y))
+    for name, split in dataset.splits.items()
+    if split.ids is not None
+  }
+  if dataset.class_names:
+    sizes['class_names'] = dataset.class_names, num_classes
+  for name, (values, size) in sizes.items():
+    if len(values) != size:
+      raise ValueError(f'{where}: {name} has {len(values)} values, not {size}.')
   return dataset
 
 
@@ -112,8 +111,8 @@ def _check_splits(where, dataset):
       )
     if not split.is_numeric and y.max() >= num_classes:
       raise ValueError(
-        f'{where}: y_{name} has label {y.max()}, out of range: there are '
-        f'{num_classes} classes to train on, 0 to {num_classes - 1}.'
+        f'{where}: y_{name} has label {y.max()}, but num_classes={num_classes} '
+        f'allows labels 0 to {num_classes - 1}.'
       )
 
 
@@ -124,8 +123,8 @@ def is_lost(x: np.ndarray) -> np.ndarray:
   deviation.
   """
   std, size = np.std(x, axis=0, dtype=np.float64), abs(x).max(axis=0)
-  # A smaller spread is the rounding error of a constant.
-  return (std > 1e-12 * size) & (std < 1e-5 * size)
+  # A smaller range is the rounding error of a constant.
+  return (np.ptp(x, axis=0) > 1e-15 * size) & (std < 1e-5 * size)
 
 
 def examples(
@@ -187,15 +186,15 @@ def labels(where: str, y: np.ndarray) -> np.ndarray:
   whole = y.ndim == 1 and is_number
   # Floats are compared, because a label may exceed int32.
   wide = y.astype(np.float64) if whole else y
-  if not whole or not np.all((wide == np.floor(wide)) & (wide >= 0)):
-    least = f', minimum {y.min():g}' if whole else ''
+  if not whole or np.any(
+    (wide != np.floor(wide)) | (wide < 0) | (wide > _MOST)
+  ):
+    ends = f', {y.min():g} to {y.max():g}' if whole else ''
     raise ValueError(
-      f'{where} must be integers [N] that are at least 0, got shape {y.shape} '
-      f'of {y.dtype}{least}. For numbers, set --likelihood=gaussian. Texts are '
+      f'{where} must be integers [N] from 0 to {_MOST}, got shape {y.shape} of '
+      f'{y.dtype}{ends}. For numbers, set --likelihood=gaussian. Texts are '
       'numbered by np.unique(y, return_inverse=True)[1].'
     )
-  if wide.max() > np.iinfo(np.int32).max:
-    raise ValueError(f'{where} has label {y.max()}, out of range.')
   return y.astype(np.int32, copy=False)
 
 

@@ -49,10 +49,8 @@ def read(
       pathlib.Path(path).name, [each.name for each in folder.glob('*.?sv')]
     )
     raise ValueError(f'{where}: no such file.{near}') from error
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{where} is not UTF-8 text: save it as UTF-8.') from error
-  except (OSError, csv.Error) as error:
-    raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{where} is not a .csv in UTF-8: {error}.') from error
   header = rows[0]
   for other in ',;|\t' if len(header) == 1 else '':
     if other in header[0]:
@@ -64,13 +62,13 @@ def read(
         f'{where}: row {at} has {len(row)} cells, but the header has '
         f'{len(header)}: correct this row.'
       )
-  if '' in header or len({*header}) < len(header):
+  named = {name for name in header if name and name.isprintable()}
+  if len(named) < len(header) or len(rows) == 1:
     raise ValueError(
-      f'{where}: the first row must contain a different name for every '
-      f'column, separated by {separator!r}, got {",".join(header)!r}.'
+      f'{where}: the first row must contain a different, printable name for '
+      f'every column, separated by {separator!r}, and rows must follow; got '
+      f'{",".join(header)!r}.'
     )
-  if len(rows) == 1:
-    raise ValueError(f'{where} has no row below its header.')
   index = range(2, len(rows) + 1)
   return pandas.DataFrame(rows[1:], index, header, dtype=object)
 

@@ -54,23 +54,26 @@ def describe(x: np.ndarray, features: Features) -> str:
     x: Rows, `[num_rows, num_features]`.
     features: Features of the table.
   """
-  same = (x == x[0]) | (np.isnan(x) & np.isnan(x[0]))
-  varies = ~same.all(axis=0) | (len(x) == 1)
   values: dict[str, list[str]] = {f.column: [] for f in features}
-  for column, value in features:
+  varying, gaps = set(), 0.0
+  for (column, value), cells in zip(features, x.T):
+    gaps += cells.sum() if value == '' else 0
     values[column] += [value] if value else []
-  varying = {f.column for f, varied in zip(features, varies) if varied}
-  words = {c: found for c, found in values.items() if c in varying and found}
+    if len(x) == 1 or np.unique(cells).size > 1:
+      varying.add(column)
+  words = [
+    f'{column}: {_some(found, " ")}'
+    for column, found in values.items()
+    if found and column in varying
+  ]
   numbers, constants = len(varying) - len(words), len(values) - len(varying)
-  shown = [f'{c}: {_some(found, " ")}' for c, found in words.items()]
-  listed = _some(shown, '; ')
-  gaps = x[:, [feature.value == '' for feature in features]].sum()
-  parts = [f'{numbers} number{"s" * (numbers > 1)}'] if numbers else []
-  kinds = 'categories' if len(shown) > 1 else 'category'
-  parts += [f'{len(shown)} {kinds} ({listed})'] if shown else []
-  parts += [f'{constants} constant'] if constants else []
-  parts += [f'{100 * gaps / len(x) / len(values):.1f} % missing']
-  return ', '.join(parts)
+  kinds = 'categories' if len(words) > 1 else 'category'
+  return ', '.join([
+    *[f'{numbers} number{"s" * (numbers > 1)}'] * (numbers > 0),
+    *[f'{len(words)} {kinds} ({_some(words, "; ")})'] * (len(words) > 0),
+    *[f'{constants} constant'] * (constants > 0),
+    f'{100 * gaps / len(x) / len(values):.1f} % missing',
+  ])  # fmt: skip
 
 
 def _some(texts, mark):
@@ -97,8 +100,8 @@ def union(mine: Features, theirs: Features) -> Features:
   _check_columns(mine, theirs)
   values: dict[str, set[str | None]] = {}
   for column, value in (*mine, *theirs):
-    values.setdefault(column, set()).add(value)
-  for column, found in values.items():
+    found = values.setdefault(column, set())
+    found.add(value)
     if None in found and found - {None, ''}:
       raise ValueError(
         f'its column {column!r} is numeric and that of others is categorical, '

@@ -51,11 +51,6 @@ def load(
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
   _check_flags(read)
-  if is_numeric and read.num_classes:
-    raise ValueError(
-      f'--num_classes={read.num_classes} does not apply to numeric labels: '
-      'remove it, or set --likelihood=categorical.'
-    )
   found = _load(read, is_numeric)
   if found.train.is_numeric != is_numeric:
     kind, other = ('numbers', 'classes')[:: 1 if is_numeric else -1]
@@ -69,11 +64,9 @@ def load(
       f'--num_classes={read.num_classes}: --dataset={dataset} has '
       f'{found.num_classes} classes.'
     )
-  try:
-    for split in found.splits.values():
-      names.check((site for site, _ in split.sites), 'site')
-  except ValueError as error:
-    raise ValueError(f'--dataset={dataset} has {error}.') from error
+  for split in found.splits.values():
+    where = f'--dataset={dataset} has the site'
+    names.check(where, (site for site, _ in split.sites))
   found = shares.without_small_sites(found, 'train', read.min_site_examples)
   flag, fraction = 'test_fraction', read.test_fraction
   if (
@@ -98,7 +91,8 @@ def _check_flags(read):
     given = getattr(read, name) != getattr(dataset_config.DatasetConfig, name)
     if given and name not in taken:
       raise ValueError(
-        f'--{name} does not apply to --dataset={read.dataset}: remove it.'
+        f'--{name} does not apply to --dataset={read.dataset}: remove it, or '
+        'correct the name of the data set.'
       )
 
 

@@ -29,11 +29,17 @@ def kind(name: str) -> Literal['builtin', 'npz', 'csv', 'function', 'tfds']:
   return 'function' if _FUNCTION.fullmatch(name) else 'tfds'
 
 
-def check(names: Iterable[str], what: str = 'class') -> None:
-  """Raises a ValueError for a name that is unsafe in a .csv file."""
+def check(where: str, names: Iterable[str]) -> None:
+  """Raises a ValueError for a name that is unsafe in a .csv file, or repeated.
+
+  The message begins with `where`, such as `--dataset=a.csv has the site`.
+  """
+  seen: set[str] = set()
   for name in names:
-    if _UNSAFE.match(name):
+    if _UNSAFE.match(name) or not name.isprintable() or name in seen:
       raise ValueError(
-        f'the {what} {name!r}: rename it, because a name must not contain "|", '
-        'and only a number may begin with =, +, - or @'
+        f'{where} {name!r}: rename it, because names must be different and '
+        'printable, must not contain "|", and only a number may begin with =, '
+        '+, - or @.'
       )
+    seen.add(name)

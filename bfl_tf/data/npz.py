@@ -36,19 +36,9 @@ def load(
   whole = 'x_train' not in found and all(key in found for key in WHOLE)
   keys = WHOLE if whole else KEYS
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
-  if is_numeric and 'class_names' in found:
-    raise ValueError(
-      f'{where}: class_names does not apply to numeric labels: remove it, or '
-      'set --likelihood=categorical.'
-    )
-  called = np.atleast_1d(found.get('class_names', ()))
+  called = np.atleast_1d(found.get('class_names', ()) if not is_numeric else ())
   names = tuple(called.astype(str).tolist())
-  try:
-    names_lib.check(names)
-  except ValueError as error:
-    raise ValueError(f'{where}: class_names has {error}.') from error
-  if len(set(names)) < len(names):
-    raise ValueError(f'{where}: class_names contains duplicates.')
+  names_lib.check(f'{where}: class_names has', names)
   first = _examples(where, found, keys[:2], 'client_ids', is_numeric)
   test = None
   if not whole:
@@ -70,8 +60,6 @@ def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   if not found:
     _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
   key = next(key for key in keys if key in found)
-  if not found[key].ndim:
-    raise ValueError(f'--{flag}={path}: {key} is one value, not an array.')
   return found[key]
 
 
@@ -96,5 +84,5 @@ def _check(what, found, keys, needed):
 def _read(flag, path, keys):
   try:
     return files.read_npz(path, keys)
-  except ValueError as error:
-    raise ValueError(f'--{flag}={error}') from error
+  except (FileNotFoundError, files.UnreadableError) as error:
+    raise ValueError(f'--{flag}={path} is not a readable .npz file.') from error

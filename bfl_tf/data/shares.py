@@ -155,9 +155,13 @@ def take(
   else:
     rng = seeds.generator(seed, flag)
     held, rest = columns.stratify(whole.strata, fraction, rng)
-  if not held.size:
-    raise ValueError(
-      f'{setting} leaves no {name} example of {where}: raise it.'
-    )
+  for kind, indices, fix in (
+    (name, held, 'raise'),
+    ('training', rest, 'lower'),
+  ):
+    if not indices.size:
+      raise ValueError(
+        f'{setting} leaves no {kind} example of {where}: {fix} it.'
+      )
   splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
   return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)

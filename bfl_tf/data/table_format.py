@@ -104,7 +104,8 @@ class TableFormat:
     """
     flags = self._flags([word])
     same = [flag for flag in self._flags(all_cells) or flags if flag]
-    return ' or '.join(same or ['% in all cells or in none'] * len(flags[:1]))
+    mixed = ['% in all cells or in none'] if flags and '%' in word else []
+    return ' or '.join(same or mixed)
 
   def _flags(self, words) -> list[str]:
     """Returns all choices of flags with which these words are numbers."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 import dataclasses
-import itertools
 import pathlib
 import re
 from typing import Any
@@ -11,6 +10,8 @@ import numpy as np
 
 from bfl_tf.data import arrays, columns, csv_files, dataset_config, encoding
 from bfl_tf.data import names as names_lib
+
+_NUMBER = re.compile(r'-?\d{1,9}(\.0*)?')
 
 
 def load(
@@ -33,7 +34,7 @@ def load(
         'remove the row.'
       )
   for name in {*of_site} - {*reading.categorical_columns}:
-    _check_spelling(where, table[name], notation)
+    ordered(f'{where}: column {name!r} has', {*table[name]})
   x, features = csv_files.encode(
     where, table[wanted], reading.categorical_columns, (), notation
   )
@@ -57,12 +58,12 @@ def load(
 
 def _check_roles(where, reading, table, is_numeric):
   """Rejects columns that are missing or have two contradictory roles."""
-  if not reading.label_column:
-    raise ValueError(f'--label_column is empty: name a column of {where}.')
   roles: dict[str, str] = {}
   for flag in dataset_config.COLUMNS:
     value = getattr(reading, flag)
-    named = [*value] if isinstance(value, tuple) else [value] if value else []
+    named = [*value] if isinstance(value, tuple) else [value]
+    if flag == 'client_column':
+      named = [*filter(None, named)]
     csv_files.check_columns(where, table, named, f'which --{flag} names')
     # Labels and sites that are listed as categorical are read as texts.
     texts = ('client_column', *([] if is_numeric else ['label_column']))
@@ -74,20 +75,6 @@ def _check_roles(where, reading, table, is_numeric):
           f'{where}: --{flag} and --{other} both name the column {name!r}: '
           'remove it from one of them.'
         )
-
-
-def _check_spelling(where, cells, notation):
-  """Rejects sites that are the same number, such as 1 and 1.0."""
-  cells = cells.drop_duplicates()
-  seen: dict[float, str] = {}
-  for (row, name), number in zip(cells.items(), notation.numbers([*cells])):
-    other = seen.setdefault(number, name) if number == number else name
-    if other != name:
-      raise ValueError(
-        f'{where}: row {row}, column {cells.name!r} has {name!r}, another row '
-        f'{other!r}: write each site in one way, or list the column in '
-        '--categorical_columns to keep both.'
-      )
 
 
 def _notes(reading, rows, features, names):
@@ -103,18 +90,13 @@ def _notes(reading, rows, features, names):
       numbers[column] = x
     elif value:
       texts[column] = (*texts.get(column, ()), value)
-  suspects = [f'{c!r} has {s}' for c in numbers if (s := _sentinel(numbers[c]))]
-  if suspects:
-    yield (
-      f'warning: {name}: {"; ".join(suspects[:5])}: set the flag if '
-      'the number marks missing values'
-    )
-  pairs = [f'{c!r} has {s}' for c, of in texts.items() if (s := _pairs(of))]
-  if pairs:
-    yield (
-      f'warning: {name}: {"; ".join(pairs[:5])}, which differ only in case: '
-      'they are counted as different'
-    )
+  for remark, found, what in (
+    (_sentinel, numbers, ': set the flag if the number marks missing values'),
+    (_pairs, texts, ', which differ only in case: they count as different'),
+  ):
+    told = [f'{c!r} has {s}' for c in found if (s := remark(found[c]))]
+    if told:
+      yield f'warning: {name}: {"; ".join(told[:5])}{what}'
 
 
 def _sentinel(values: np.ndarray) -> str:
@@ -154,14 +136,15 @@ def classes(
     int32 `[len(cells)]`, and the names of all classes.
   """
   column, texts = f'{where}: column {cells.name!r}', list(cells)
+  found = ordered(f'{column} has', set(texts))
   try:
-    found = ordered(set(texts))
     _check_texts(cells, reading)
   except ValueError as error:
     raise ValueError(f'{column} has {error}.') from error
   if all(re.fullmatch(r'\d{1,9}', name) for name in found):
     if reading.num_classes:
-      return _numbered(column, texts, reading.num_classes)
+      names = tuple(map(str, range(reading.num_classes)))
+      return np.array([*map(int, texts)], np.int32), names
   elif reading.num_classes not in (0, len(found)):
     raise ValueError(
       f'--num_classes={reading.num_classes}: {column} has {len(found)} texts '
@@ -186,25 +169,25 @@ def _check_texts(cells, reading):
   csv_files.check_notation(words.items(), [*cells], reading.notation)
 
 
-def ordered(names: Iterable[str]) -> list[str]:
-  """Returns classes in the order of their numbers.
+def ordered(where: str, names: Iterable[str]) -> list[str]:
+  """Returns classes or sites in the order of their numbers.
 
   Raises:
     ValueError: A name is unsafe, or a number has two spellings such as 1 and
-      1.0. Programs write 1.0 if another row of the column is empty.
+      1.0. Programs write 1.0 if another row of the column is empty. The message
+      begins with `where`, such as `column 'label' has`.
   """
   names = sorted(names)
-  names_lib.check(names)
-  if not all(re.fullmatch(r'-?\d{1,9}(\.0*)?', name) for name in names):
-    return names
-  names = sorted(names, key=float)
-  for one, other in itertools.pairwise(names):
-    if float(one) == float(other):
+  names_lib.check(where, names)
+  numbers: dict[float, str] = {}
+  for name in filter(_NUMBER.fullmatch, names):
+    other = numbers.setdefault(float(name), name)
+    if other != name:
       raise ValueError(
-        f'{one!r} and {other!r} for the same number: write each class in one '
-        'way'
+        f'{where} {other!r} and {name!r} for the same number: write it in one '
+        'way, or list a column of sites in --categorical_columns.'
       )
-  return names
+  return sorted(names, key=float) if len(numbers) == len(names) else names
 
 
 def _numbers(where, cells, notation):
@@ -217,13 +200,3 @@ def _numbers(where, cells, notation):
       '--likelihood=categorical.'
     )
   return arrays.numbers(f'{where}: column {cells.name!r}', numbers)
-
-
-def _numbered(column, texts, num_classes):
-  y = np.array([int(text) for text in texts], np.int32)
-  if y.max() >= num_classes:
-    raise ValueError(
-      f'{column} has label {y.max()}, but --num_classes={num_classes} allows '
-      f'labels 0 to {num_classes - 1}.'
-    )
-  return y, tuple(map(str, range(num_classes)))

@@ -144,10 +144,9 @@ def _check_classification(where, info):
 
 
 def _check_split(builder, flag, split):
-  with _named_errors(f'--{flag}={split} is not a split of {builder.name}'):
-    num_examples = builder.info.splits[split].num_examples
-  if not num_examples:
-    raise ValueError(f'--{flag}={split} holds no examples of {builder.name}.')
+  with _named_errors(f'--{flag}={split} is no split of {builder.name}'):
+    if not builder.info.splits[split].num_examples:
+      raise ValueError('it has no examples')
 
 
 def _read(builder, split):

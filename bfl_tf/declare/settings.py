@@ -145,11 +145,10 @@ class SettingSpec:
     if isinstance(value, str) and self.kind is not str:
       value = self.parse(flag, value) if not self.many else value
     value = _in_its_type(self.kind, value)
-    if type(value) is not self.kind:
-      what = _NAMES.get(self.kind, 'text')
+    lines = [value] if not isinstance(value, str) else value.splitlines()
+    if type(value) is not self.kind or lines not in ([], [value]):
+      what = _NAMES.get(self.kind, 'a text of one line')
       raise ValueError(f'--{flag}={value!r} must be {what}.')
-    if isinstance(value, str) and value.splitlines() not in ([], [value]):
-      raise ValueError(f'--{flag}={value!r} must be one line.')
     if self.setting.choices:
       registry.check_choice(flag, str(value), self.setting.choices)
     if self.kind in (int, float):

@@ -245,7 +245,14 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
     )
   if own.data:
     own_settings = dict(own.settings)
-    _check_shares(config, own_settings)
+    for share in _SHARES:
+      wanted = getattr(config, share)
+      # Another share could reveal rows.
+      if own_settings.get(share, wanted) != wanted:
+        raise ValueError(
+          f'--{share}={wanted}: the owner of this node set this share to '
+          f'{own_settings[share]}'
+        )
     # The run's column settings describe the server's file, not this one.
     columns = {name: getattr(DatasetConfig, name) for name in COLUMNS}
     config = config.replace(
@@ -255,17 +262,6 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
       **columns | own_settings,
     )
   return config, run_data.load(config)
-
-
-def _check_shares(config, own_settings):
-  """Rejects shares that differ from the owner's: they could reveal rows."""
-  for share in _SHARES:
-    wanted = getattr(config, share)
-    if own_settings.get(share, wanted) != wanted:
-      raise ValueError(
-        f'--{share}={wanted}: the owner of this node set this share to '
-        f'{own_settings[share]}'
-      )
 
 
 def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
@@ -278,11 +274,9 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   Raises:
     ValueError: The node has no such examples, or does not permit their use.
   """
-  if not own.data:
-    raise ValueError('this node has no file of its own')
-  if question.share not in ('calibration', 'test'):
+  if not own.data or question.share not in ('calibration', 'test'):
     raise ValueError(
-      'only the calibration and test shares of this node can be evaluated'
+      'only a calibration or test share of a file of this node can be evaluated'
     )
   config, dataset = read(question.flags, own)
   task = Task.from_json(question.task)

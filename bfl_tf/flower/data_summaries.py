@@ -16,23 +16,18 @@ from bfl_tf.federation import stopping
 
 # Largest absolute value of an example, by its dtype.
 _LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
-# The server stores a few numbers per example of a site.
-_MOST_EXAMPLES = 10**7
-# Bounds on the text of a site, and on the names in it.
 _MOST_CHARACTERS = 2**26
-_MOST_CLASSES = 10**4
-_MOST_FEATURES = 10**5
-_LONGEST_NAME = 1000
-_MOST_NUMBERS = 2**24
-_MOST_AXES = 4
-# Type, lower and upper bound of the numbers in a site's fields.
-_SCHEMA: dict[str, tuple[Any, float, float]] = {
-  'counts': (int, 0, _MOST_EXAMPLES),
-  'held': (int, 0, _MOST_EXAMPLES),
-  'shape': (int, 1, _MOST_NUMBERS),
-  'size': (int, 0, 2**62),
-  'mean': (float, -_LARGEST['float32'], _LARGEST['float32']),
-  'scatter': (float, 0, 1e100),
+# Type, lower and upper bound, and largest number of the values in the fields of
+# a site; for texts, the bounds of their lengths. The server stores a few
+# numbers per example of a site.
+_SCHEMA: dict[str, tuple[Any, float, float, int]] = {
+  'names': (str, 0, 1000, 2 * 10**5),
+  'counts': (int, 0, 10**7, 10**4),
+  'held': (int, 0, 10**7, 2),
+  'shape': (int, 1, 2**24, 4),
+  'size': (int, 0, 2**62, 2**24),
+  'mean': (float, -_LARGEST['float32'], _LARGEST['float32'], 2**24),
+  'scatter': (float, 0, 1e100, 2**24),
 }
 
 
@@ -97,17 +92,13 @@ class DataSummary:
       if len(text) > _MOST_CHARACTERS * num_sites:
         raise ValueError(f'it has {len(text)} characters')
       fields = json.loads(text)
-      _check_names(fields, num_sites)
-      sums = {
-        name: data.Moments(*fields.pop(name))
-        for name in ('moments', 'numbers')
-        if fields[name] is not None
-      }
-      for each in sums.values():
-        _check_numbers(fields | each._asdict(), num_sites)
-      fields |= {
-        name: data.Moments(*map(np.array, each)) for name, each in sums.items()
-      }
+      names = (*fields['counts'], *itertools.chain(*fields['features']))
+      known = {'names': [name for name in names if name is not None]}
+      for name in ('moments', 'numbers'):
+        if fields[name] is not None:
+          sums = data.Moments(*fields[name])
+          _check_schema({**fields, **known, **sums._asdict()}, num_sites)
+          fields[name] = data.Moments(*map(np.array, sums))
       fields['shape'] = tuple(fields['shape'])
       fields['features'] = tuple(
         data.Feature(*each) for each in fields['features']
@@ -116,14 +107,12 @@ class DataSummary:
       read._check(num_sites)
     # A node may send any text, so any exception is possible.
     except Exception as error:
-      why = stopping.clean(str(error))
+      why = stopping.clean(str(error)).rstrip('.')
       raise ValueError(f'its data_summary cannot be read: {why}') from error
     return read
 
   def _check(self, num_sites):
     """Raises a ValueError unless examples can have these sums."""
-    if len(self.shape) > _MOST_AXES:
-      raise ValueError(f'shape has {len(self.shape)} axes')
     size, mean, scatter = self.moments
     numbers = self.numbers or data.Moments(*np.zeros([3, 1]))
     largest, rows = _LARGEST[self.dtype], sum(self.counts.values())
@@ -132,10 +121,9 @@ class DataSummary:
       set(self.held) == {'calibration', 'test'}
       and size.shape == mean.shape == scatter.shape == self.shape[-1:]
       and (not self.features or self.shape == (len(set(self.features)),))
-      and all(isinstance(f.column, str) for f in self.features)
-      and all(isinstance(f.value, str | None) for f in self.features)
-      and 0 < rows <= _MOST_EXAMPLES * num_sites
-      and math.prod(self.shape) <= _MOST_NUMBERS
+      and None not in encoding.columns(self.features)
+      and 0 < rows <= _SCHEMA['counts'][2] * num_sites
+      and math.prod(self.shape) <= _SCHEMA['shape'][2]
       and np.all((size == most) | encoding.has_gaps(self.features))
       and np.all(size <= most)
       and np.all(abs(mean) <= largest)
@@ -145,7 +133,7 @@ class DataSummary:
       and np.all(numbers.scatter <= numbers.size * _LARGEST['float32'] ** 2)
     ):
       raise ValueError('no set of examples has these sums')
-    tables.ordered(self.counts)
+    tables.ordered('counts has', self.counts)
 
   def to_json(self) -> str:
     """Returns the summary as JSON with exact floats."""
@@ -164,7 +152,7 @@ class DataSummary:
   def classes(self) -> tuple[str, ...]:
     """Class names in the order of their numbers: by value if all are integers,
     otherwise by text."""
-    return tuple(tables.ordered(self.counts))
+    return tuple(tables.ordered('', self.counts))
 
   def merge(self, other: 'DataSummary') -> 'DataSummary':
     """Returns the summary of both nodes.
@@ -177,20 +165,14 @@ class DataSummary:
     for what, here, there in (
       ('shape', mine.shape, theirs.shape),
       ('dtype', mine.dtype, theirs.dtype),
+      ('kind of labels', mine._kind, theirs._kind),
     ):
       if here != there:
         raise ValueError(f"its {what} is {there}, the others' {here}")
-    if bool(mine.numbers) != bool(theirs.numbers):
-      raise ValueError(
-        'its labels are numbers and those of others are classes, or vice versa'
-      )
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
-    try:
-      tables.ordered(counts)
-    except ValueError as error:
-      raise ValueError(f"its classes and the others' have {error}") from error
+    tables.ordered("its classes and the others' have", counts)
     moments = mine.moments.merge(theirs.moments)
     held = {share: n + other.held[share] for share, n in self.held.items()}
     of_labels = None
@@ -199,6 +181,10 @@ class DataSummary:
     return dataclasses.replace(
       mine, counts=counts, moments=moments, held=held, numbers=of_labels
     )
+
+  @property
+  def _kind(self):
+    return 'numbers' if self.numbers else 'classes'
 
   def _recoded(self, features):
     if not features:
@@ -221,49 +207,33 @@ class DataSummary:
     )
     if self.numbers:
       return dataset
-
-    def renumbered(split):
-      return split._replace(y=own[split.y])
-
+    splits: Any = {
+      name: split._replace(y=own[split.y])
+      for name, split in dataset.splits.items()
+    }
+    names, count = self.classes, len(self.classes)
     return dataclasses.replace(
-      dataset,
-      num_classes=len(self.classes),
-      class_names=self.classes,
-      train=renumbered(dataset.train),
-      validation=renumbered(dataset.validation),
-      test=renumbered(dataset.test),
+      dataset, num_classes=count, class_names=names, **splits
     )
 
 
-def _check_names(fields: Mapping[str, Any], num_sites: int) -> None:
-  """Raises a ValueError if names are too many, too long or not printable."""
-  classes, features = list(fields['counts']), fields['features']
-  for what, found, most in (
-    ('classes', classes, _MOST_CLASSES),
-    ('features', features, _MOST_FEATURES),
-  ):
-    if len(found) > most * num_sites:
-      raise ValueError(f'it has {len(found)} {what}, more than {most}')
-  for name in itertools.chain(classes, *features):
-    if name is not None and not (
-      name.isprintable() and len(name) <= _LONGEST_NAME
-    ):
+def _check_schema(fields: Mapping[str, Any], num_sites: int) -> None:
+  """Raises a ValueError unless all names and numbers are as in `_SCHEMA`."""
+  for name, (kind, least, most, number) in _SCHEMA.items():
+    found = fields[name]
+    values = [*(found.values() if isinstance(found, dict) else found)]
+    wrong = [
+      value
+      for value in values
+      if type(value) is not kind
+      or not least <= (len(value) if kind is str else value) <= most * num_sites
+      or (kind is str and not value.isprintable())
+    ]
+    if wrong or len(values) > number * num_sites:
       raise ValueError(
-        f'the name {name[:40]!r} must be printable text of at most '
-        f'{_LONGEST_NAME} characters'
+        f'{name} has {len(values)} values ({[*wrong, *values][0]!r:.40}), not '
+        f'up to {number} of {kind.__name__} from {least:g} to {most:g}'
       )
-
-
-def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
-  """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
-  for name, (kind, least, most) in _SCHEMA.items():
-    values = fields[name]
-    for value in values.values() if isinstance(values, dict) else values:
-      if type(value) is not kind or not least <= value <= most * num_sites:
-        raise ValueError(
-          f'{name} has {value!r:.40}, expected {kind.__name__} from {least:g} '
-          f'to {most:g}'
-        )
 
 
 def names(dataset: data.Dataset) -> tuple[str, ...]:
@@ -304,6 +274,6 @@ def merged(summaries: Mapping[int, DataSummary]) -> DataSummary:
     try:
       together = together.merge(data_summary)
     except ValueError as error:
-      why = stopping.clean(str(error))
+      why = stopping.clean(str(error)).rstrip('.')
       raise ValueError(f'client {client}: {why}.') from error
   return together

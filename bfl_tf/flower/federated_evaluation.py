@@ -55,7 +55,8 @@ class FederatedEvaluation:
   def __post_init__(self):
     trained = self.trained
     self.names = {c: str(c) for c in range(trained.config.num_clients)}
-    self.score = prediction_sets.score_for(trained.task.is_numeric, self.score)
+    if trained.task.is_numeric:
+      self.score = prediction_sets.RESIDUAL
 
   def report(self) -> reports.Report:
     """Evaluates the calibration shares, then the test shares.

@@ -104,7 +104,7 @@ def pack(
     if isinstance(leaf, str | int):
       plain[name] = leaf
     else:
-      arrays[name] = _array(leaf)
+      arrays[name] = app.Array(np.asarray(leaf))
   return app.RecordDict(
     {'plain': app.ConfigRecord(plain), 'arrays': app.ArrayRecord(arrays)}
   )
@@ -112,11 +112,9 @@ def pack(
 
 def pack_arrays(tree: Mapping[str, Any]) -> dict[str, app.Array]:
   """Returns the arrays of a tree, by tree path."""
-  return {name: _array(value) for name, value in trees.leaves(tree)}
-
-
-def _array(value):
-  return app.Array(np.asarray(value))
+  return {
+    name: app.Array(np.asarray(value)) for name, value in trees.leaves(tree)
+  }
 
 
 def unpack(content: app.RecordDict) -> dict[str, Any]:
@@ -124,14 +122,10 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 
   An invalid message may raise any `Exception`.
   """
-  plain = content.config_records.get('plain')
-  arrays = content.array_records.get('arrays')
-  if plain is None or arrays is None:
-    raise ValueError('it has no records "plain" and "arrays"')
   tree: dict[str, Any] = {}
-  for name, value in plain.items():
+  for name, value in content.config_records['plain'].items():
     trees.put(tree, name, value)
-  for name, array in arrays.items():
+  for name, array in content.array_records['arrays'].items():
     # `Array.numpy` rejects pickles, but returns an npz archive unread.
     unpacked = array.numpy()
     if not isinstance(unpacked, np.ndarray):
@@ -169,12 +163,11 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   grammar = _GRAMMAR | ({'dataset': _ANY} if has_file else {})
   for line in lines:
     flag, equals, value = line.removeprefix('--').partition('=')
-    if not line.startswith('--') or not equals:
-      raise ValueError(f'{line[:100]!r} is not a flag')
-    if not grammar.get(flag, _WORDS).fullmatch(value):
+    is_flag = line.startswith('--') and equals
+    if not is_flag or not grammar.get(flag, _WORDS).fullmatch(value):
       raise ValueError(
-        f'{line[:100]}: a server may set only numbers and built-in names on a '
-        'node. The owner of the node sets its file with data="FILE", and '
+        f'{line[:100]!r}: a server may set only numbers and built-in names on '
+        'a node. The owner of the node sets its file with data="FILE", and '
         f'permits user code with {OWN_CODE}=1.'
       )
   return lines

@@ -57,7 +57,12 @@ def _execute(grid, settings):
   nodes, introduced = _introduced(grid, config, settings)
   summary, dataset, digests = '', None, {}
   if introduced:
-    _check_no_share(config)
+    if config.num_server_examples or config.server_fraction:
+      raise ValueError(
+        '--num_server_examples and --server_fraction take examples from '
+        'clients, whose files stay on their nodes: remove both '
+        '(--refine=distil can use --server_dataset).'
+      )
     summary = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.
     own = run_data.load(config.replace(calibration_fraction=0.0), {})
@@ -135,16 +140,6 @@ def _introduced(grid, config, settings):
       why = stopping.clean(str(error))
       raise ValueError(f'client {client}: {why}.') from error
   return nodes, introduced
-
-
-def _check_no_share(config):
-  held = config.num_server_examples or config.server_fraction
-  if held:
-    raise ValueError(
-      '--num_server_examples and --server_fraction take examples from '
-      'clients, whose files stay on their nodes: remove both (--refine=distil '
-      'can use --server_dataset).'
-    )
 
 
 def with_summaries(

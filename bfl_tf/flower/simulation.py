@@ -50,13 +50,10 @@ def simulate(
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
-  results = directory.RunDirectory(path, overwrite)
+  results: Any = directory.RunDirectory(path, overwrite)
   replace = 'replace' if overwrite else ''
   execute(_CHILD, [str(path), replace, *flags_file.flag_lines(config)])
-  summary = results.summary(config.final_round)
-  if summary is None:
-    raise superlink.FlowerError(f'{path} has no summary.')
-  return summary
+  return results.summary(config.final_round)
 
 
 def num_processes(config: Config) -> int:

@@ -108,8 +108,6 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
   Args:
     temperature: Positive temperature; above 1 flattens, below 1 sharpens.
   """
-  if not temperature > 0:
-    raise ValueError(f'temperature must be positive, got {temperature!r}.')
   mean = predictive.mean(predictive.check_probs(probs))
   logs = np.log(np.maximum(mean, scores.MIN_PROBABILITY)) / temperature
   powers = np.exp(logs - logs.max(-1, keepdims=True))

@@ -162,10 +162,10 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
   """
   counts = np.asarray(counts)
   total = int(counts.sum())
-  if not 0 < alpha < 1:
-    raise ValueError(f'alpha must be in (0, 1), got {alpha!r}.')
-  if total < 1:
-    raise ValueError('counts must hold at least one score.')
+  if not 0 < alpha < 1 or total < 1:
+    raise ValueError(
+      f'alpha must be in (0, 1) and counts positive, got {alpha!r} and {total}.'
+    )
   # A float such as 1 - 0.9 stands for the fraction 1/10.
   exact = fractions.Fraction(alpha).limit_denominator(10**9)
   rank = math.ceil((total + 1) * (1 - exact))

@@ -17,19 +17,18 @@ def check_probs(probs: npt.ArrayLike) -> np.ndarray:
     ValueError: The shape is wrong, or a row is not a distribution.
   """
   probs = np.asarray(probs)
-  if probs.ndim not in (2, 3) or 0 in probs.shape or probs.shape[-1] < 2:
+  # The comparisons are false for NaN.
+  if not (
+    probs.ndim in (2, 3)
+    and 0 not in probs.shape
+    and probs.shape[-1] > 1
+    and probs.min() >= 0
+    and np.all(abs(probs.sum(-1, dtype=np.float64) - 1) <= SUM_TOLERANCE)
+  ):
     raise ValueError(
-      'probs must have shape [num_examples, num_classes] or [num_samples, '
-      'num_examples, num_classes] with at least 2 classes, got '
-      f'{probs.shape}.'
-    )
-  lowest, totals = probs.min(), probs.sum(axis=-1, dtype=np.float64)
-  worst = totals.flat[np.abs(totals - 1).argmax()]
-  # The negated comparison also rejects NaN.
-  if not (lowest >= 0 and abs(worst - 1) <= SUM_TOLERANCE):
-    raise ValueError(
-      'probs must not be negative and must sum to 1 over classes, got '
-      f'{lowest} and a sum of {worst:.6g}.'
+      'probs must be probabilities, not logits, which sum to 1 over at least 2 '
+      'classes, [num_examples, num_classes] or [num_samples, num_examples, '
+      f'num_classes], got shape {probs.shape}.'
     )
   return probs if probs.ndim == 3 else probs[np.newaxis]
 
@@ -38,15 +37,11 @@ def check_labels(labels: npt.ArrayLike, probs: np.ndarray) -> np.ndarray:
   """Returns `labels` as integers `[num_examples]` that index into `probs`."""
   labels = np.asarray(labels)
   num_examples, num_classes = probs.shape[-2:]
-  if labels.shape != (num_examples,) or labels.dtype.kind not in 'iu':
+  good = labels.shape == (num_examples,) and labels.dtype.kind in 'iu'
+  if not good or labels.min() < 0 or labels.max() >= num_classes:
     raise ValueError(
-      f'labels must be integers of shape ({num_examples},), got {labels.dtype} '
-      f'of shape {labels.shape}.'
-    )
-  if labels.min() < 0 or labels.max() >= num_classes:
-    raise ValueError(
-      f'labels must lie in [0, {num_classes}), got {labels.min()} to '
-      f'{labels.max()}.'
+      f'labels must be integers in [0, {num_classes}) of shape '
+      f'({num_examples},), got {labels.dtype} of shape {labels.shape}.'
     )
   return labels
 

@@ -50,8 +50,7 @@ def reliability_bars(
   bins: metrics.Reliability, axes: Axes | None = None
 ) -> Figure:
   """Draws a reliability diagram from existing bins."""
-  if axes is None:
-    (axes,) = canvas.new_axes((4.6, 5.0))
+  axes = axes or canvas.panel((4.6, 5.0))
   filled = bins.counts > 0
   lefts, tops = bins.edges[:-1][filled], bins.accuracy[filled]
   widths, gaps = np.diff(bins.edges)[filled], bins.confidence[filled] - tops
@@ -90,8 +89,7 @@ def confidence_histogram(
   """
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
-  if axes is None:
-    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes = axes or canvas.panel((5.6, 4.2))
   widths = np.diff(bins.edges)
   lefts, total = bins.edges[:-1], read.labels.size
   # Wrong predictions are usually few and easier to read at the bottom.
@@ -216,8 +214,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
 def _lines_over_zero(runs, axes):
   """Returns axes with a line at 0, and the examples of all seeds by name."""
   results = recorded.all_predictions(runs)
-  if axes is None:
-    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes = axes or canvas.panel((5.6, 4.2))
   axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
   return axes, [
     (

@@ -51,6 +51,11 @@ def new_axes(
   return new_figure(size).subplots(1, columns, **(look | options))[0]
 
 
+def panel(size: tuple[float, float]) -> Axes:
+  """Returns the axes of a new figure of `size` inches."""
+  return new_axes(size)[0]
+
+
 def new_figure(size: tuple[float, float]) -> Figure:
   """Returns an empty figure of `size` inches."""
   return Figure(figsize=size, dpi=DPI, layout='constrained')
@@ -58,9 +63,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 def figure_of(axes: Axes) -> Figure:
   """Returns the top-level figure of `axes`, also from a subfigure."""
-  figure = axes.get_figure(root=True)
-  if figure is None:
-    raise ValueError('axes must belong to a figure.')
+  figure: Any = axes.get_figure(root=True)
   return figure
 
 

@@ -25,10 +25,9 @@ def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape
-  if axes is None:
-    width = np.clip(1.6 + 0.32 * num_clients, 4.2, 12.0)
-    height = np.clip(1.0 + 0.32 * num_classes, 2.2, 10.5)
-    (axes,) = canvas.new_axes((width, height))
+  width = np.clip(1.6 + 0.32 * num_clients, 4.2, 12.0)
+  height = np.clip(1.0 + 0.32 * num_classes, 2.2, 10.5)
+  axes = axes or canvas.panel((width, height))
   boxes = axes.add_collection(_boxes(table.counts))
   title = f'{table.counts.sum():,} examples on {num_clients} clients'
   canvas.finish(axes, title, 'Client', 'Class')
@@ -54,9 +53,8 @@ def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape
-  if axes is None:
-    width = np.clip(2.4 + 0.4 * num_clients, 4.8, 12.0)
-    (axes,) = canvas.new_axes((width, 4.0))
+  width = np.clip(2.4 + 0.4 * num_clients, 4.8, 12.0)
+  axes = axes or canvas.panel((width, 4.0))
   shades = colormaps['viridis'](np.linspace(0, 0.95, num_classes))
   below = np.zeros(num_clients)
   for name, held, shade in zip(table.classes, table.counts.T, shades):

@@ -69,8 +69,7 @@ def learning_curve(
   curves = {
     name: recorded.metric_of_seeds(seeds, columns[name]) for name, seeds in read
   }
-  if axes is None:
-    (axes,) = canvas.new_axes((6.0, 4.0))
+  axes = axes or canvas.panel((6.0, 4.0))
   styles = canvas.styles(curves)
   for (name, (rounds, values)), style in zip(curves.items(), styles):
     # With many rounds, markers would hide the line.

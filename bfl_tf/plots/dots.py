@@ -35,9 +35,8 @@ def dots(
   """
   scores = list(dict.fromkeys(key for row in rows.values() for key in row))
   names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))
-  if axes is None:
-    height = 1.7 + 0.24 * min(len(names), _MAX_NAMES) + 0.2 * len(scores)
-    (axes,) = canvas.new_axes((6.0, height))
+  height = 1.7 + 0.24 * min(len(names), _MAX_NAMES) + 0.2 * len(scores)
+  axes = axes or canvas.panel((6.0, height))
   drawn = [value for row in rows.values() for value in row.values()]
   for at, (score, style) in enumerate(zip(scores, canvas.styles(scores))):
     known = [

@@ -81,24 +81,21 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
     rounds: `[num_measured]`; 0 is before training.
     values: `[num_measured]`, the values in these rounds.
   """
-  path = _existing(run_dir, run_files.METRICS)
-  header, *rows = _table(path)
-  for column in ('round', name):
-    if column not in header:
-      raise ValueError(
-        f'{path} has no column {column!r}; it has {", ".join(header)}.'
-      )
-  at, where = header.index('round'), header.index(name)
-  measured = [(row[at], row[where]) for row in rows if row[where].strip()]
+  path = pathlib.Path(run_dir) / run_files.METRICS
+  header, *lines = _table(path)
+  rows = [dict(zip(header, line)) for line in lines]
+  measured = [(row['round'], row[name]) for row in rows if row.get(name)]
   if not measured:
-    raise ValueError(f'{path} has no value in column {name!r}.')
+    raise ValueError(
+      f'{path} has no value in column {name!r}; it has {", ".join(header)}.'
+    )
   rounds, values = np.array(measured, np.float64).T
   return rounds, values
 
 
 def is_numeric(run_dir: RunDir) -> bool:
   """Returns whether the labels of a run are numbers."""
-  header, *_ = _table(_existing(run_dir, run_files.METRICS))
+  header, *_ = _table(pathlib.Path(run_dir) / run_files.METRICS)
   return 'rmse' in header
 
 
@@ -129,10 +126,8 @@ def metric_of_seeds(
 
 def predictions(run_dir: RunDir) -> Predictions:
   """Reads predictions.npz."""
-  arrays = _arrays(
-    _existing(run_dir, run_files.PREDICTIONS), Predictions._fields
-  )
-  return Predictions(*arrays)
+  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
+  return Predictions(*_arrays(path, Predictions._fields))
 
 
 def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
@@ -140,7 +135,7 @@ def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
   names = (
     'mean', 'labels', 'aleatoric_uncertainty', 'epistemic_uncertainty',
   )  # fmt: skip
-  path = _existing(run_dir, run_files.PREDICTIONS)
+  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
   return metrics.NumericEvaluation(*_arrays(path, names))
 
 
@@ -159,7 +154,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
     confidence: `[num_members, num_examples]`, the largest probability.
     correct: `[num_members, num_examples]`, booleans.
   """
-  path = _existing(run_dir, run_files.MEMBERS)
+  path = pathlib.Path(run_dir) / run_files.MEMBERS
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')
   )
@@ -176,28 +171,20 @@ def _arrays(path, names):
 
 def partition(run_dir: RunDir) -> Partition:
   """Reads partition.csv."""
-  path = _existing(run_dir, run_files.PARTITION)
-  try:
+  path = pathlib.Path(run_dir) / run_files.PARTITION
+  with files.reading(path):
     header, *rows = _table(path)
     if not path.read_text().endswith('\n'):
       raise ValueError('The last line is incomplete.')
     counts = np.array([row[1:] for row in rows], np.int64)
     counts = counts.reshape(-1, len(header) - 1)
-  except ValueError as error:
-    raise files.UnreadableError(
-      f'{path} is damaged: restore it from a copy.'
-    ) from error
   classes = [name.removeprefix('class_') for name in header[1:]]
   return Partition([row[0] for row in rows], classes, counts)
 
 
-def _existing(run_dir, name):
-  path = pathlib.Path(run_dir) / name
-  if not path.is_file():
-    raise FileNotFoundError(f'{path} is missing: nothing to draw from.')
-  return path
-
-
 def _table(path):
-  with open(path, newline='', encoding='utf-8') as file:
+  with (
+    files.reading(path),
+    open(path, newline='', encoding='utf-8') as file,
+  ):
     return [line for line in csv.reader(file) if line]

@@ -15,8 +15,7 @@ def predicted_numbers(
 ) -> Figure:
   """Draws predictive means with central 90 % intervals, by label."""
   read = recorded.numeric_predictions(run_dir)
-  if axes is None:
-    (axes,) = canvas.new_axes((5.0, 4.4))
+  axes = axes or canvas.panel((5.0, 4.4))
   half = metrics.half_width(_LEVEL) * read.scale
   label = f'mean and {_LEVEL:.0%} interval'
   axes.errorbar(
@@ -44,8 +43,7 @@ def pit_histogram(
 
 def pit_bars(counts: np.ndarray, axes: Axes | None = None) -> Figure:
   """Draws the histogram of `pit_histogram` from its counts `[num_bins]`."""
-  if axes is None:
-    (axes,) = canvas.new_axes((5.0, 4.0))
+  axes = axes or canvas.panel((5.0, 4.0))
   axes.bar(
     np.arange(len(counts)) / len(counts),
     counts * len(counts) / counts.sum(),

@@ -37,26 +37,17 @@ def restore(directory: pathlib.Path) -> State | None:
   Raises:
     files.UnreadableError: A file is damaged, missing or of another run.
   """
-  if not (directory / run_files.CHECKPOINT).exists():
+  file, path = (
+    directory / name for name in (run_files.CHECKPOINT, run_files.MEMORIES)
+  )
+  if not file.exists():
     return None
-  remedy = (
-    f'Restore it (and {run_files.MEMORIES}, if any) from one copy, or delete '
-    f'{directory} to train again.'
-  )
-  try:
-    tree = trees.load(directory / run_files.CHECKPOINT)
-  except files.UnreadableError as error:
-    raise files.UnreadableError(f'{error} {remedy}') from error
   run = flags_file.digest(directory)
-  if str(tree.get('run')) != run:
-    raise files.UnreadableError(
-      f'{directory / run_files.CHECKPOINT} is the checkpoint of another run. '
-      f'{remedy}'
-    )
-  path, index = directory / run_files.MEMORIES, tree.get('memories')
-  return State(
-    round=int(tree['round']),
-    model=weights.Weights(**tree['model']),
-    slots=tree.get('slots', {}),
-    memories=memories_lib.Memories.read(path, index, run) if index else {},
-  )
+  with files.reading(file, run_files.remedy(directory)):
+    tree = trees.load(file)
+    if str(tree['run']) != run:
+      raise ValueError('the checkpoint of another run')
+    number, model = int(tree['round']), weights.Weights(**tree['model'])
+  index, slots = tree.get('memories'), tree.get('slots', {})
+  memories = memories_lib.Memories.read(path, index, run) if index else {}
+  return State(number, model, slots, memories)

@@ -64,25 +64,19 @@ def named(
   """
   keys = groups_lib.differing(groups)
   found = [groups_lib.name(group, keys) for group in groups]
-  known = '; '.join(found)
   for text in names:
-    flags, colon, label = text.rpartition(':')
+    flags, _, label = text.rpartition(':')
     wanted = dict(word.partition('=')[::2] for word in flags.split())
-    if not (colon and label) or len(wanted) < len(flags.split()):
-      raise ValueError(
-        f'--names={text} must be FLAGS:NAME, such as pooling=nwa:Average; '
-        'commas separate several names.'
-      )
     places = [
       place
       for place, group in enumerate(groups)
       if wanted and wanted.items() <= group.settings.items()
     ]
-    if len(places) != 1:
-      found_here = '; '.join(found[place] for place in places) or 'none'
+    if len(places) != 1 or not label or len(wanted) < len(flags.split()):
       raise ValueError(
-        f'--names={text}: these flags must match exactly one of the settings '
-        f'{known}. They match {found_here}.'
+        f'--names={text} must be FLAGS:NAME, such as pooling=nwa:Average, with '
+        f'flags of exactly one of the settings {"; ".join(found)}. Commas '
+        'separate several names.'
       )
     found[places[0]] = label
   if len({*found}) < len(found):

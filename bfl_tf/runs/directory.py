@@ -26,6 +26,8 @@ from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf
 
 _LOCK = '.lock'
+# Temporary files of killed processes.
+_UNFINISHED = '.*.tmp'
 
 
 class BusyError(ValueError):
@@ -70,7 +72,13 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
+    try:
+      found = [*self.path.iterdir()] if self.path.is_dir() else []
+    except OSError as error:
+      raise ValueError(
+        f'--output_dir={self.path}: {error.strerror}.'
+      ) from error
+    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
       self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
@@ -83,7 +91,11 @@ class RunDirectory:
         f'--output_dir={self.path} holds a personalized model, not a run: '
         'choose another.'
       )
-    may_replace = self.overwrite or not self._has_trained
+    rows = self.path / run_files.METRICS
+    has_trained = run_files.is_finished(self.path) or (
+      rows.is_file() and len(rows.read_text().splitlines()) > 2
+    )
+    may_replace = self.overwrite or not has_trained
     try:
       obstacle = self._obstacle(config)
     except ValueError as error:  # A run of another version.
@@ -91,17 +103,11 @@ class RunDirectory:
     self.replaces = bool(obstacle) and may_replace
     if obstacle and not self.replaces:
       raise ValueError(
-        f'--output_dir={self.path} holds another run: {obstacle}. Delete '
-        'it to train again, or choose another directory.'
+        f'--output_dir={self.path} holds another run ({obstacle}): delete it '
+        'to train again, or choose another directory.'
       )
-
-  @property
-  def _has_trained(self) -> bool:
-    """Whether the run in the directory has finished its first round."""
-    if run_files.is_finished(self.path):
-      return True
-    path = self.path / run_files.METRICS
-    return path.exists() and len(path.read_text().splitlines()) > 2
+    if not self.replaces:
+      run_files.check_kinds(self.path)
 
   def clear(self) -> None:
     """Removes the other run that this one replaces."""
@@ -170,8 +176,8 @@ class RunDirectory:
         'or choose another directory.'
       ) from None
     try:
-      found = filter(_is_unfinished, self.path.rglob('.*'))
-      self._remove([str(path.relative_to(self.path)) for path in found])
+      for path in self.path.rglob(_UNFINISHED):
+        path.unlink(missing_ok=True)
       yield
     finally:
       try:
@@ -187,28 +193,17 @@ class RunDirectory:
     model are removed last. So an interrupted call can be repeated.
     """
     self._remove([run_files.SUMMARY])
-    self.write_flags(config)
+    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
     if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
-
-  def track(self, config: Config) -> None:
-    """Starts the trackers, which receive the rows of `add`."""
     self._trackers = trackers.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )
-
-  def write_flags(self, config: Config) -> None:
-    """Writes `flags.txt`."""
-    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
 
   def keep(self, name: str, text: str) -> None:
     """Writes a text file unless it exists."""
     if not (self.path / name).exists():
       files.write_text(self.path / name, text)
-
-  def write_task(self, task: task_lib.Task) -> None:
-    """Writes `task.json` unless it exists."""
-    self.keep(run_files.TASK, task.to_json())
 
   def check_task(self, task: task_lib.Task) -> None:
     """Rejects training examples that differ from those of `task.json`."""
@@ -245,12 +240,15 @@ class RunDirectory:
       self._writer = tf.summary.create_file_writer(
         str(self.path / run_files.TENSORBOARD)
       )
+    kind = tf.compat.v1.SummaryMetadata
+    # As of `tf.summary.scalar`, which needs TensorBoard.
+    scalar = kind(plugin_data=kind.PluginData(plugin_name='scalars'))
     with self._writer.as_default(step=row['round']):
       for name, value in trackers.numbers(self.rows[-1]).items():
         # A variance of numeric labels may exceed float32.
         with np.errstate(over='ignore'):
           narrow = np.float32(value)
-        tf.summary.write(name, narrow, metadata=_scalar_metadata())
+        tf.summary.write(name, narrow, metadata=scalar)
     self._writer.flush()
     self._trackers.send(self.rows)
 
@@ -261,11 +259,6 @@ class RunDirectory:
       path.open('wb') as file,
     ):
       np.savez_compressed(file, **arrays)
-
-  @property
-  def has_predictions(self) -> bool:
-    """Whether `predictions.npz` exists."""
-    return (self.path / run_files.PREDICTIONS).exists()
 
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`, which marks the run as finished."""
@@ -284,19 +277,3 @@ class RunDirectory:
     except FileNotFoundError:
       return None
     return summary if summary.get('rounds') == num_rounds else None
-
-
-def _is_unfinished(path: pathlib.Path) -> bool:
-  """Returns whether this is a temporary file of a killed process."""
-  return path.name.startswith('.') and path.name.endswith('.tmp')
-
-
-def _is_trace(path: pathlib.Path) -> bool:
-  """Returns whether this file does not belong to a run's results."""
-  return _is_unfinished(path) or path.name == _LOCK
-
-
-def _scalar_metadata():
-  """Returns the metadata of `tf.summary.scalar`, which needs TensorBoard."""
-  summary = tf.compat.v1.SummaryMetadata
-  return summary(plugin_data=summary.PluginData(plugin_name='scalars'))

@@ -130,15 +130,11 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
     except concurrent.futures.process.BrokenProcessPool:
       logging.warning('A process died; going on with a new pool.')
     except BaseException:
-      _abandon(pool)
+      # Running tasks lose unsaved rounds, and no others start.
+      pool.shutdown(wait=False, cancel_futures=True)
+      for process in multiprocessing.active_children():
+        process.terminate()
       raise
-
-
-def _abandon(pool):
-  """Ends running tasks, which lose unsaved rounds, and starts no others."""
-  pool.shutdown(wait=False, cancel_futures=True)
-  for process in multiprocessing.active_children():
-    process.terminate()
 
 
 def end_with_parent() -> None:

@@ -12,13 +12,14 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import run_files, version
+from bfl_tf import files, run_files, version
 from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
 from bfl_tf.data import names
 from bfl_tf.declare import user_code as own
 
 # First line of a `flags.txt`. Readers compare the format only.
-VERSION = f'# bfl_tf {version.__version__}, format {version.FORMAT}'
+_PROGRAM = '# bfl_tf '
+VERSION = f'{_PROGRAM}{version.__version__}, format {version.FORMAT}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
 _METHOD = '# method '
@@ -49,16 +50,19 @@ def settings(config: Config) -> dict[str, str]:
 def read_config(run_dir: str | os.PathLike) -> Config:
   """Returns the config of a run."""
   path = pathlib.Path(run_dir) / run_files.FLAGS
+  with files.reading(path):
+    first, *lines = path.read_text().splitlines()
+    if not first.startswith(_PROGRAM):
+      raise ValueError('The file does not begin with a version.')
+  if first.partition(', format ')[2] != str(version.FORMAT):
+    found = first.removeprefix('# ')
+    raise ValueError(
+      f'{path} was written by another version ({found}): start the run again.'
+    )
   try:
-    first, *lines = path.read_text().splitlines() or ['']
-    if first.partition(', format ')[2] == str(version.FORMAT):
-      return parse(lines)
-  except (OSError, ValueError) as error:
+    return parse(lines)
+  except ValueError as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
-  raise ValueError(
-    f'{path} was written by another version ({first.lstrip("# ") or "none"}): '
-    'start the run again.'
-  )
 
 
 def parse(lines: Iterable[str]) -> Config:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import files, trees
+from bfl_tf import files, run_files, trees
 
 _HEADER = struct.Struct('<16sq')
 # Name, shape and type of each array of a memory.
@@ -80,7 +80,7 @@ class Memories(Mapping[int, Any]):
 
   def _check(self):
     """Checks run, number of writes and length of the file."""
-    if not self.path.exists():
+    if not self.path.is_file():
       raise self._error('is missing')
     with self.path.open('rb') as file:
       header = file.read(_HEADER.size)
@@ -97,10 +97,8 @@ class Memories(Mapping[int, Any]):
     return _HEADER.pack(bytes.fromhex(self.run), writes)
 
   def _error(self, what) -> files.UnreadableError:
-    return files.UnreadableError(
-      f'{self.path} {what}: restore both files from one copy, or delete '
-      f'{self.path.parent} to train again.'
-    )
+    remedy = run_files.remedy(self.path.parent)
+    return files.UnreadableError(f'{self.path} {what}: {remedy}.')
 
   def __getitem__(self, client: int) -> dict[str, Any]:
     if client in self.changed:

@@ -47,8 +47,6 @@ def run(
       or the disk is full; the state is saved.
     KeyboardInterrupt: The user interrupted the run; the state is saved.
   """
-  if not isinstance(config, Config):
-    raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
   return Run(config, output_dir, show_progress, overwrite=overwrite).execute()
 
 
@@ -153,10 +151,13 @@ class Run:
   def _begin(self):
     self._warn()
     # Unreadable files must fail before `start` removes any file.
-    state = self._restored()
+    state = checkpoints.restore(self._directory.path)
+    if state is not None:
+      spec = self._engine.expected_spec(self._experiment.method)
+      engine_lib.check_memories(state, spec)
+      self._directory.rows.resume(state.round)
     self._directory.start(self._config, state.round if state else 0)
-    self._directory.write_task(self._task)
-    self._directory.track(self._config)
+    self._directory.keep(run_files.TASK, self._task.to_json())
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)
@@ -179,18 +180,9 @@ class Run:
     self._progress.begin(0)
     return self._record(loop.initial_state(self._experiment))
 
-  def _restored(self) -> state_lib.State | None:
-    state = checkpoints.restore(self._directory.path)
-    if state is not None:
-      spec = self._engine.expected_spec(self._experiment.method)
-      engine_lib.check_memories(state, spec)
-      self._directory.rows.resume(state.round)
-    return state
-
   def _warn(self):
     for note in self._experiment.method.privacy.notes():
       self._progress.say(note)
-    self._warn_of_memory()
     config, dataset = self._config, self._experiment.dataset
     for note in dataset.notes:
       self._progress.say(note)
@@ -214,21 +206,6 @@ class Run:
       self._progress.say(
         f'{uneven} to be tested on: see balanced_accuracy and the recall of '
         'each class beside accuracy'
-      )
-
-  def _warn_of_memory(self):
-    method, workers = self._experiment.method, self._experiment.workers
-    rank = max((part.rank for part in method.parts), default=0)
-    # Mean, scale, buffers and low-rank factor, as float32. About four copies
-    # per worker and on the server exist at the same time.
-    size = 4 * method.layout.num_trainable() * (3 + rank)
-    needed = size * 4 * (len(workers) + 1) / 2**30
-    there = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30
-    if needed > there:
-      more = ' or the rank of the covariance, --swag.rank' if rank else ''
-      self._progress.say(
-        f'warning: a round needs about {needed:.1f} GiB of memory, and this '
-        f'machine has {there:.1f}: lower --num_workers{more}'
       )
 
   def _record(self, result):
@@ -312,8 +289,9 @@ class Run:
     }
     if 'temperature' in rows[-1]:
       summary['temperature'] = rows[-1]['temperature']
-    if self._draw_plots and self._directory.has_predictions:
-      plots.draw_run(self._directory.path, self._config.num_bins)
+    path = self._directory.path
+    if self._draw_plots and (path / run_files.PREDICTIONS).exists():
+      plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
     if state.round < self._config.num_rounds:
       self._progress.say(

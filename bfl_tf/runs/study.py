@@ -46,14 +46,6 @@ def sweep(
   Raises:
     ValueError: A config cannot be run; nothing was written.
   """
-  if not (
-    isinstance(configs, Mapping)
-    and configs
-    and all(isinstance(config, Config) for config in configs.values())
-  ):
-    raise ValueError(
-      f'configs must be a mapping of names to bfl_tf.Config, got {configs!r}.'
-    )
   study = points(configs, folder, seeds)
   try:
     if reasons := check(study):

@@ -89,9 +89,9 @@ class Rows(list[dict[str, Any]]):
     """
     self._columns, found = _read(self._path)
     if len(found) <= rounds:
+      remedy = run_files.remedy(self._path.parent)
       raise files.UnreadableError(
-        f'{self._path} has no row of round {len(found)}. Restore it from a '
-        f'copy, or delete {self._path.parent} to train again.'
+        f'{self._path} has no row of round {len(found)}: {remedy}.'
       )
     self[:] = found[: rounds + 1]
     self._rewrite()
@@ -103,7 +103,9 @@ class Rows(list[dict[str, Any]]):
     new = [name for name in row if name not in self._columns]
     if new:
       # Times are the least important columns, so they come last.
-      self._columns = sorted([*self._columns, *new], key=_is_time)
+      self._columns = sorted(
+        [*self._columns, *new], key=lambda name: name.endswith('_seconds')
+      )
       return self._rewrite()
     with self._path.open('a', newline='') as file:
       csv.DictWriter(file, self._columns, restval='').writerow(self[-1])
@@ -146,10 +148,6 @@ def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
       break
     found.append(row)
   return header, found
-
-
-def _is_time(column: str) -> bool:
-  return column.endswith('_seconds')
 
 
 def _typed(texts: Mapping[str, str]) -> dict[str, Any]:

@@ -127,15 +127,25 @@ class Distil(Stage):
   uses = {'ensemble': ensemble.Ensemble}
 
   def __post_init__(self):
-    self.resources.require_server_images('distillation')
+    self.resources.require('distillation')
     self._taught_by  # noqa: B018 (a wrong union shows here)
-    if self.targets == 'labels' and self.resources.server_labels is None:
+    if self.targets == 'labels':
+      self.resources.require('--distil.targets=labels', labels=True)
+    if self.optimizer != 'swa':
+      return
+    try:
+      self.averaging.check(self.num_steps, len(self.resources.server_images))
+    except ValueError as error:
       raise ValueError(
-        '--distil.targets=labels needs labeled server examples of the '
-        'same classes: remove --server_dataset.'
+        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
+        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
+        '(fractions of the steps), or more --distil.epochs.'
+      ) from error
+    if self.swa_min_learning_rate > self.learning_rate:
+      raise ValueError(
+        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
+        f'exceed --distil.learning_rate={self.learning_rate}.'
       )
-    if self.optimizer == 'swa':
-      self._check_swa()
 
   @functools.cached_property
   def teacher_groups(self) -> ensemble.Ensemble:
@@ -167,21 +177,6 @@ class Distil(Stage):
   def steps_per_cycle(self) -> int:
     """Number of steps per cycle of the learning rate."""
     return max(1, self._steps('swa_cycle', self.swa_cycle))
-
-  def _check_swa(self):
-    try:
-      self.averaging.check(self.num_steps, len(self.resources.server_images))
-    except ValueError as error:
-      raise ValueError(
-        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
-        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
-        '(fractions of the steps), or more --distil.epochs.'
-      ) from error
-    if self.swa_min_learning_rate > self.learning_rate:
-      raise ValueError(
-        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
-        f'exceed --distil.learning_rate={self.learning_rate}.'
-      )
 
   @property
   def averaging(self) -> clients.Swag:
@@ -252,18 +247,10 @@ class Distil(Stage):
     self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Returns the teachers' finite predictions on U, by group."""
-    betas, rejected = posteriors.betas_of(groups), 0
-    mixtures = training.Mixtures(self.resources.likelihood, betas)
+    betas = posteriors.betas_of(groups)
     if self.targets == 'labels':
-      return mixtures, {}
-    for name, member in training.predict_members(
-      self.resources.workers,
-      groups,
-      self.resources.server_images,
-      seed=seed,
-      num_samples=self.resources.num_mc_samples,
-    ):
-      rejected += not mixtures.add(name, member)
+      return training.Mixtures(self.resources.likelihood, betas), {}
+    mixtures, rejected = self.resources.mixtures(groups, betas, seed)
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bfl_tf import seeds, training, weights
+from bfl_tf import seeds, weights
 from bfl_tf.declare.settings import Setting
 from bfl_tf.server import posteriors, teacher_posteriors
 from bfl_tf.server.resources import Resources
@@ -50,7 +50,7 @@ class Ensemble(Stage):
     str,
     Setting(f'Groups to make and score, joined by + ({_LETTERS}).'),
   ] = '+'.join(GROUPS)
-  num_samples: Annotated[int, Setting('Number of models in group S.', ge=0)] = (
+  num_samples: Annotated[int, Setting('Number of models in group S.', ge=1)] = (
     10
   )
   weighted: Annotated[
@@ -95,14 +95,12 @@ class Ensemble(Stage):
   name = 'ensemble'
 
   def __post_init__(self):
-    names = self.predictors
-    if 'S' in names and self.num_samples < 1:
-      raise ValueError(
-        f'--ensemble.num_samples={self.num_samples} gives no samples: remove S '
-        'from --ensemble.groups.'
-      )
     if self.fits_beta:
-      self._check_labels()
+      if 'B' not in self.predictors:
+        raise ValueError(
+          '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
+        )
+      self.resources.require('--ensemble.fits_beta', labels=True)
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)
 
   @property
@@ -121,18 +119,6 @@ class Ensemble(Stage):
       return groups_of('ensemble.groups', self.groups, GROUPS)
     others = groups_of('ensemble.groups', union, GROUPS) if union else ()
     return (*others, 'B')
-
-  def _check_labels(self):
-    if 'B' not in self.predictors:
-      raise ValueError(
-        '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
-      )
-    self.resources.require_server_images('--ensemble.fits_beta')
-    if self.resources.server_labels is None:
-      raise ValueError(
-        '--ensemble.fits_beta needs labeled server examples of the same '
-        'classes: remove --server_dataset.'
-      )
 
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.make(pooled, statistics, seed)
@@ -180,19 +166,11 @@ class Ensemble(Stage):
 
   def _best_beta(self, group, seed):
     """Returns the beta with the largest likelihood of the server's labels."""
-    have = self.resources
-    mixtures = training.Mixtures(have.likelihood, {'B': self.beta})
-    for name, member in training.predict_members(
-      have.workers,
-      {'B': group},
-      have.server_images,
-      seed=seed,
-      num_samples=have.num_mc_samples,
-    ):
-      mixtures.add(name, member)
+    betas, labels = {'B': self.beta}, self.resources.server_labels
+    mixtures, _ = self.resources.mixtures({'B': group}, betas, seed)
     if 'B' not in mixtures:
       return self.beta
-    return mixtures.best_beta('B', np.asarray(have.server_labels))
+    return mixtures.best_beta('B', np.asarray(labels))
 
   def _draws(self, pooled, statistics, seed):
     layout = self.resources.layout

@@ -58,8 +58,6 @@ def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
     for layer in model.layers
     if layer.trainable_variables and not isinstance(layer, layers.Constants)
   ]
-  if not trained:
-    raise ValueError('the network has no trainable layer.')
   return trained[-1]
 
 

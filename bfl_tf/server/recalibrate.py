@@ -21,7 +21,7 @@ class Recalibrate(Stage):
   name = 'recalibrate'
 
   def __post_init__(self):
-    self.resources.require_server_images('--batch_norm=recalibrate')
+    self.resources.require('--batch_norm=recalibrate')
 
   def __call__(self, state, reference, pooled, statistics, seed):
     model = self.resources.measured(state.model, seed)

@@ -1,6 +1,6 @@
 """Workers and data for stages that train, predict or draw samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 
@@ -61,13 +61,33 @@ class Resources:
     """`[num_examples]`; None if unknown, or of other classes."""
     return self._server_data[1]
 
-  def require_server_images(self, flag: str) -> None:
-    """Raises a ValueError if the server has no examples."""
-    if not len(self.server_images):
+  def require(self, flag: str, labels: bool = False) -> None:
+    """Raises a ValueError if the server has no examples, or no labels."""
+    if not len(self.server_images) or (labels and self.server_labels is None):
+      kind = 'labeled ' if labels else ''
+      other = '; --server_dataset has no labels' if labels else ''
       raise ValueError(
-        f'{flag} needs examples on the server: set --num_server_examples or '
-        '--server_dataset.'
+        f'{flag} needs {kind}examples on the server: set --num_server_examples '
+        f'{other or "or --server_dataset"}.'
       )
+
+  def mixtures(
+    self,
+    groups: Mapping[str, Sequence[weights.Weights]],
+    betas: Mapping[str, float],
+    seed: np.ndarray,
+  ) -> tuple[training.Mixtures, int]:
+    """Returns the finite predictions on U, and the number of other models."""
+    found, rejected = training.Mixtures(self.likelihood, betas), 0
+    for name, member in training.predict_members(
+      self.workers,
+      groups,
+      self.server_images,
+      seed=seed,
+      num_samples=self.num_mc_samples,
+    ):
+      rejected += not found.add(name, member)
+    return found, rejected
 
   def measured(
     self, model: weights.Weights, seed: np.ndarray

@@ -24,15 +24,10 @@ class StoreUpdates(Stage):
   statistics = (posteriors.Updates(),)
 
   def __post_init__(self):
-    if self.num_rounds != 1:
+    if self.num_rounds != 1 or self.clients_per_round:
       raise ValueError(
-        '--refine=store_updates needs a one-shot run: set --num_rounds=1 in '
-        f'place of {self.num_rounds}.'
-      )
-    if self.clients_per_round:
-      raise ValueError(
-        '--refine=store_updates needs the updates of all clients: remove '
-        f'--clients_per_round={self.clients_per_round}.'
+        '--refine=store_updates needs one round of all clients: set '
+        '--num_rounds=1, and remove --clients_per_round.'
       )
 
   def init(self, model):

@@ -41,13 +41,10 @@ class Students(Stage):
   sets = {'distil': ('teachers', 'optimizer')}
 
   def __post_init__(self):
-    if not self.students:
+    if not 0 < len(set(self.students)) == len(self.students):
       raise ValueError(
-        '--students.students must name at least one student, such as C:sgd.'
-      )
-    if len(set(self.students)) < len(self.students):
-      raise ValueError(
-        f'--students.students={",".join(self.students)} repeats one.'
+        f'--students.students={",".join(self.students)} must name at least one '
+        'student, such as C:sgd, and none twice.'
       )
     self._each  # noqa: B018 (what is wrong with it shows here)
 

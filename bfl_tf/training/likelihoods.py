@@ -6,6 +6,7 @@ prediction, ensembles and distillation is a method of these classes.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 import dataclasses
 import math
@@ -21,7 +22,7 @@ from bfl_tf.startup import tf
 from bfl_tf.training.predictive import Moments, Predictive
 
 
-class Likelihood(component.Component):
+class Likelihood(component.Component, abc.ABC):
   """Distribution of a label, given the outputs of the network.
 
   Attributes:
@@ -52,30 +53,31 @@ class Likelihood(component.Component):
       epistemic=predictive.epistemic * np.float64(unit**2),
     )
 
+  @abc.abstractmethod
   def num_outputs(self, num_classes: int) -> int:
     """Returns the number of outputs of the network."""
-    raise NotImplementedError('num_outputs(num_classes)')
 
   def num_constants(self) -> int:
     """Returns the number of trained outputs that do not depend on the input."""
     return 0
 
+  @abc.abstractmethod
   def loss(self, outputs: Any, labels: Any) -> Any:
     """Returns the negative log-likelihood `[batch]` in nats.
 
     Labels of a distillation are the float32 arrays of `targets`. Their loss is
     the cross entropy of the student relative to the teacher.
     """
-    raise NotImplementedError('loss(outputs, labels)')
 
+  @abc.abstractmethod
   def sample(self, outputs: Any, seed: Any) -> Any:
     """Returns labels `[batch]` that are sampled from the prediction."""
-    raise NotImplementedError('sample(outputs, seed)')
 
+  @abc.abstractmethod
   def moments(self, outputs: Any) -> Moments:
     """Returns the moments of the label for one Monte Carlo sample."""
-    raise NotImplementedError('moments(outputs)')
 
+  @abc.abstractmethod
   def evaluation(
     self,
     predictive: Predictive,
@@ -83,27 +85,27 @@ class Likelihood(component.Component):
     num_bins: int = 15,
   ) -> metrics.Evaluation | metrics.NumericEvaluation:
     """Returns predictions with their labels, from which scores follow."""
-    raise NotImplementedError('evaluation(predictive, labels, num_bins)')
 
+  @abc.abstractmethod
   def natural(self, predictive: Predictive) -> np.ndarray:
     """Returns float64 natural parameters of the predictive distributions.
 
     There is one row per example. A sum of natural parameters belongs to the
     normalized product of the distributions.
     """
-    raise NotImplementedError('natural(predictive)')
 
+  @abc.abstractmethod
   def of_natural(self, natural: np.ndarray) -> Predictive:
     """Returns float64 predictions with these natural parameters.
 
     They have no epistemic part, because a product has no members.
     """
-    raise NotImplementedError('of_natural(natural)')
 
+  @abc.abstractmethod
   def log_prob(self, natural: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Returns log-densities `[num_examples]` of labels, in nats."""
-    raise NotImplementedError('log_prob(natural, labels)')
 
+  @abc.abstractmethod
   def targets(self, predictive: Predictive, exponent: float) -> np.ndarray:
     """Returns float32 labels of a distillation, one row per example.
 
@@ -111,12 +113,12 @@ class Likelihood(component.Component):
       predictive: Predictions of the teachers.
       exponent: Power of the predictive distribution, which is then normalized.
     """
-    raise NotImplementedError('targets(predictive, exponent)')
 
+  @abc.abstractmethod
   def certain_targets(self, labels: np.ndarray, num_classes: int) -> np.ndarray:
     """Returns the `targets` of a teacher that knows the labels."""
-    raise NotImplementedError('certain_targets(labels, num_classes)')
 
+  @abc.abstractmethod
   def member_arrays(
     self, predictive: Predictive, labels: np.ndarray
   ) -> dict[str, np.ndarray]:
@@ -124,8 +126,8 @@ class Likelihood(component.Component):
 
     They are the arrays of `members.npz`. The predictions may not be finite.
     """
-    raise NotImplementedError('member_arrays(predictive, labels)')
 
+  @abc.abstractmethod
   def member_scores(
     self, arrays: Mapping[str, np.ndarray], num_bins: int
   ) -> dict[str, float]:
@@ -135,7 +137,6 @@ class Likelihood(component.Component):
       arrays: Results of `member_arrays`, `[num_members, num_examples]`.
       num_bins: Number of bins of the calibration error.
     """
-    raise NotImplementedError('member_scores(arrays, num_bins)')
 
 
 @dataclasses.dataclass(frozen=True)

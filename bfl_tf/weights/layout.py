@@ -126,7 +126,13 @@ class Variables(NamedTuple):
     stems = {_stem(v, _SCALE) for v in scales}
     locs = [v for v in trainable if _stem(v, _LOC) in stems - {''}]
     buffers = list(model.non_trainable_variables)
-    _check_types([*trainable, *buffers])
+    for variable in (*trainable, *buffers):
+      if variable.dtype != tf.float32:
+        raise ValueError(
+          f'The network has the variable {variable.name} of type '
+          f'{variable.dtype.name}; all variables must be float32 (pass mean= '
+          'and variance= to a Normalization layer, in place of adapt).'
+        )
     if [v.shape for v in locs] != [v.shape for v in scales]:
       raise ValueError(
         f'Every *{_SCALE} needs its *{_LOC} of the same '
@@ -152,16 +158,6 @@ class Variables(NamedTuple):
   def mean(self) -> list[tf.Variable]:
     """Variables of `mean = [loc; point]`."""
     return [*self.loc, *self.point]
-
-
-def _check_types(variables):
-  for variable in variables:
-    if variable.dtype != tf.float32:
-      raise ValueError(
-        f'The network has the variable {variable.name.split(":")[0]} of type '
-        f'{variable.dtype.name}; all variables must be float32 (pass mean= and '
-        'variance= to a Normalization layer, in place of adapt).'
-      )
 
 
 def _stem(variable, ending: str) -> str:

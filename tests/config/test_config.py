@@ -18,6 +18,7 @@ from bfl_tf.runs import flags_file
     ('server_fraction', {'server_fraction': 0.1, 'num_server_examples': 9}),
     # At 2^31, the initial weights would be those of seed 0.
     ('seed', {'seed': 2**31}),
+    ('--3 is unknown', {'settings': {3: 1}}),
   ],
 )
 def test_an_invalid_value_raises_an_error_that_names_the_field(named, changes):

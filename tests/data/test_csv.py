@@ -239,7 +239,15 @@ BAD = {
   '--ignore_columns': (rows(), {'ignore_columns': ('id',)}),
   "column 'label'": (rows(labels=('0.5', '1', '2')), {}),
   "'label' has '1' and '1.0'": (rows(labels=('0', '1', '1.0')), {}),
-  '--num_classes=2': (rows(labels=('0', '1', '2')), {'num_classes': 2}),
+  'num_classes=2': (rows(labels=('0', '1', '2')), {'num_classes': 2}),
+  'ash.*numbers whose spread': (
+    [[f'{10**15 + i}', *r[1:]] for i, r in enumerate(rows())],
+    {},
+  ),
+  "'1e39' in row 6": (change(4, 'hue', '1e39'), {}),
+  r"site' has 'x\\ry'": (change(4, 'site', 'x\ry'), {}),
+  'printable name': ([*rows()], {'header': ['a\x1b', *HEADER[1:]]}),
+  'leaves no training example': (rows(9), {'validation_split': 0.99}),
   '--test_fraction=0': (rows(), {'test_fraction': 0.0}),
   '--train_split': (rows(), {'train_split': 'x'}),
 }
@@ -247,8 +255,9 @@ BAD = {
 
 def test_invalid_tables_raise_an_error_that_names_the_cause(tmp_path):
   for named, (lines, options) in BAD.items():
+    path = write(tmp_path, lines, header=options.pop('header', HEADER))
     with pytest.raises(ValueError, match=named):
-      load(write(tmp_path, lines), **options)
+      load(path, **options)
   with pytest.raises(ValueError, match='nowhere'):
     load('nowhere.csv')
 

@@ -96,8 +96,8 @@ def test_a_tsv_has_tabs(tmp_path):
 
 
 BAD = {
-  "'site' has '1.0', another row '1'": ({'site': ['1', '1.0', '01']}, SITES),
-  "the site '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
+  "'site' has '01' and '1'": ({'site': ['1', '1.0', '01']}, SITES),
+  "'site' has '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
   '--separator=x': ({}, {'separator': 'x'}),
   '--decimal=;': ({}, {'decimal': ';'}),
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),

@@ -29,6 +29,9 @@ REFUSED = """
 --pooling=wc --variant=deterministic
 --refine=fine_tune
 --flagfile=no.flags
+--flagfile={tmp}
+--flagfile={tmp}/latin.flags
+--augment=maybe
 --output_dir=
 --output_dir={tmp}/text.npz/below
 --output_dir={tmp}/foreign
@@ -72,6 +75,7 @@ _FOLDER = pathlib.Path(__file__).parent
 def tmp(tmp_path_factory):
   folder = tmp_path_factory.mktemp('bad')
   (folder / 'text.npz').write_text('no archive')
+  (folder / 'latin.flags').write_bytes(b'\xff')
   (folder / 'foreign').mkdir()
   (folder / 'foreign' / 'thesis.tex').write_text('precious')
   return folder

@@ -116,7 +116,6 @@ INVALID = [
   ('uncertainty', lambda: metrics.retention_curve([], [])),
   ('correct', lambda: metrics.retention_curve([0.1], [0.5])),
   ('uncertainty_out', lambda: metrics.detection([1.0], [])),
-  ('temperature', lambda: metrics.tempered(P, 0)),
   ('classes', lambda: metrics.hypothesis_conflict([[0, 1]])),
   ('alpha', lambda: metrics.threshold([1, 1], 0.0)),
   ('counts', lambda: metrics.threshold([0, 0], 0.1)),

@@ -144,7 +144,7 @@ INVALID = [
   ('natural', 'num_clients=10', {'client_ids': CIFAR, 'num_clients': 4}),
   ('shards', 'classes_per_client', {'classes_per_client': 11}),
   ('shards', 'num_clients', {'num_clients': 3}),
-  ('shards', 'class 1 ', {
+  ('shards', 'classes of 1 or more', {
     'labels': np.array([0] * 100 + [1]), 'num_clients': 4,
   }),
   ('step', 'minor_examples', {'minor_examples': 700}),

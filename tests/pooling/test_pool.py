@@ -115,7 +115,7 @@ def test_invalid_arguments_are_rejected():
     ('Conflation', 'conflation', 2, [1, 1]),
     ('prior', 'dwc', 2, None),
     ('posteriors', 'nwa', 0, None),
-    ('same length', 'nwa', 2, [1]),
+    ('shorter', 'nwa', 2, [1]),
     ('--pooling=wsx', 'wsx', 2, None),
     *(('weights', 'nwa', 2, [1, bad]) for bad in (0, -1, np.nan, np.inf)),
   ):

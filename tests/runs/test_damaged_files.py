@@ -18,6 +18,7 @@ READERS = {
   run_files.CONFORMAL: prediction_sets.read,
   run_files.TRACKERS: lambda path: trackers.Trackers([], path, {}),
   run_files.PARTITION: recorded.partition,
+  run_files.FLAGS: runs.read_config,
   f'{run_files.SITES}/{run_files.SCORES}': groups.scores_of,
 }
 
@@ -40,17 +41,37 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   file = path / name
   text = file.read_text()
   damaged = [text[: len(text) // 2], 'null', '[]', '{"final": null}', '\0']
+  if name == run_files.FLAGS:
+    damaged = ['', '\0' * 99, 'x' + text]
   if name == run_files.CONFORMAL:
     damaged.append(json.dumps({**json.loads(text), 'thresholds': [1e400 * 0]}))
   for content in damaged:
     file.write_text(content)
     with pytest.raises(files.UnreadableError, match=file.name):
       READERS[name](path)
-  if file.suffix == '.json':
+  if file.suffix != '.csv':
     file.unlink()
     file.mkdir()
     with pytest.raises(files.UnreadableError, match=file.name):
       READERS[name](path)
+
+
+@pytest.mark.parametrize(
+  'name',
+  [
+    run_files.MEMORIES,
+    run_files.PARTITION,
+    run_files.PREDICTIONS,
+    run_files.PLOTS,
+  ],
+)
+def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
+  path = shutil.copytree(finished, tmp_path / 'run')
+  (path / run_files.SUMMARY).unlink()
+  (path / name).unlink(missing_ok=True)
+  (path / name).touch() if name == run_files.PLOTS else (path / name).mkdir()
+  with pytest.raises(files.UnreadableError, match=name):
+    fake.run(path)
 
 
 def test_a_truncated_partition_is_written_again_before_training(tmp_path):

@@ -53,6 +53,7 @@ def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
 
 
 def test_a_directory_that_is_not_writable_is_rejected(tmp_path, monkeypatch):
+  assert_rejected(tmp_path / ('a' * 300), CONFIG, '--output_dir')
   monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
   assert_rejected(tmp_path, CONFIG, 'output_dir')
 

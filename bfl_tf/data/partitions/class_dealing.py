@@ -7,21 +7,15 @@ def allot(labels, num_clients, classes_per_client, rng):
   """Returns the number of shards of each class."""
   classes, sizes = np.unique(labels, return_counts=True)
   num_shards = num_clients * classes_per_client
-  if not classes_per_client <= classes.size <= num_shards:
-    raise ValueError(
-      f'num_clients={num_clients} with classes_per_client={classes_per_client} '
-      f'cannot hold {classes.size} classes with different classes per client.'
-    )
   allotted = np.full(classes.size, num_shards // classes.size)
   largest_first = np.lexsort((rng.random(classes.size), -sizes))
   allotted[largest_first[: num_shards % classes.size]] += 1
-  short = np.flatnonzero(sizes < allotted)
-  if short.size:
-    c = short[0]
+  enough = classes_per_client <= classes.size <= num_shards
+  if not enough or np.any(sizes < allotted):
     raise ValueError(
-      f'num_clients={num_clients} with classes_per_client={classes_per_client} '
-      f'splits class {classes[c]} into {allotted[c]} shards, but it has only '
-      f'{sizes[c]} examples.'
+      f'num_clients={num_clients} with classes_per_client={classes_per_client}:'
+      f' {classes.size} classes of {sizes.min()} or more examples cannot be '
+      f'divided into {num_shards} shards with different classes per client.'
     )
   return allotted
 

@@ -24,21 +24,15 @@ def checked(
     num_clients: Expected number of arrays.
     overlap: Whether clients may share an example.
   """
-  if not isinstance(parts, Iterable):
-    raise ValueError(
-      f'must return one array of indices per client, got {parts!r}.'
-    )
   arrays = [np.asarray(part) for part in parts]
-  if len(arrays) != num_clients or not all(part.size for part in arrays):
-    raise ValueError(
-      f'must give each of {num_clients} clients at least one example.'
-    )
-  dealt = np.concatenate(arrays)
+  dealt = np.concatenate([*arrays, []])
   dealt = np.unique(dealt) if overlap else np.sort(dealt)
-  if not np.array_equal(dealt, np.arange(num_examples)):
+  each = len(arrays) == num_clients and all(part.size for part in arrays)
+  if not each or not np.array_equal(dealt, np.arange(num_examples)):
     raise ValueError(
-      f'must assign each of {num_examples} examples to exactly one client, '
-      'unless the function has the attribute overlap = True.'
+      f'must return an array of indices for each of {num_clients} clients, '
+      f'which is not empty, and assign each of {num_examples} examples to one '
+      'client, unless the function has the attribute overlap = True.'
     )
   return [part.astype(np.int32) for part in arrays]
 

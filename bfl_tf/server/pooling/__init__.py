@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import itertools
 from typing import Any
 
 import numpy as np
@@ -106,9 +105,7 @@ def _paired(posteriors, weights):
   if weights is None:
     yield from ((posterior, 1.0) for posterior in posteriors)
     return
-  for posterior, weight in itertools.zip_longest(posteriors, weights):
-    if posterior is None or weight is None:
-      raise ValueError('posteriors and weights must have the same length.')
+  for posterior, weight in zip(posteriors, weights, strict=True):
     # Rules square weights, which would overflow or underflow in float64.
     if not 1e-100 < weight < 1e100:
       raise ValueError(

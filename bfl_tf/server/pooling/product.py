@@ -30,7 +30,6 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Annotated, NamedTuple
 
-from absl import logging
 import numpy as np
 from scipy import linalg
 
@@ -75,9 +74,6 @@ class Product(rules.Conflation):
         f'their product need {needed:.3g} GiB, more than '
         f'--product.max_memory={self.max_memory:g}.'
       )
-    logging.info(
-      'The product of %d clients takes %.3g GiB.', num_clients, needed
-    )
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """Sums the diagonals and stores the factors."""
