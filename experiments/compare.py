@@ -74,16 +74,24 @@ def main(paths: Sequence[str]) -> None:
 
 
 def report(
-  found: Sequence[groups_lib.Group], folder: pathlib.Path | None = None
+  found: Sequence[groups_lib.Group],
+  folder: pathlib.Path | None = None,
+  more: Sequence[str] = (),
 ) -> None:
   """Prints the table; writes it and the figures to --output, or a folder.
+
+  Args:
+    found: Groups of runs.
+    folder: Folder of the results without --output.
+    more: Flags that are columns, in addition to those that differ.
 
   Raises:
     ValueError: Raised as by `comparison.rows`, or for a flag.
   """
   groups = check(found, folder)
-  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
+  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value, more)
   keys = groups_lib.differing([*groups.values()])
+  keys = list(dict.fromkeys([*keys, *more]))
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
@@ -128,9 +136,9 @@ def _caption(groups, is_tested):
     text += ' There is no test: it needs two seeds that settings share.'
   elif _BASELINE.value:
     text += (
-      f" * differs from {_BASELINE.value}: Student's test on the differences "
-      f'over seeds, two-sided at {significance.LEVEL:.0%}, corrected by Holm '
-      'over the settings.'
+      f' * differs from {_BASELINE.value} with otherwise the same columns: '
+      "Student's test on the differences over seeds, two-sided at "
+      f'{significance.LEVEL:.0%}, corrected by Holm over all settings.'
     )
   return text
 

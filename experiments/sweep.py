@@ -131,6 +131,7 @@ def _compare(rows, runs, root):
 def _choose(runs, root):
   """Writes the best setting, or that of each method with their comparison."""
   score, chosen = _CHOOSE_BY.value, []
+  keys = [text.partition('=')[0] for text in (*_GRID.value, *_DRAW.value)]
   methods = dict.fromkeys(of[0].config.method for of in runs.values())
   for method in methods:
     own = {k: of for k, of in runs.items() if of[0].config.method == method}
@@ -144,9 +145,11 @@ def _choose(runs, root):
     path.parent.mkdir(exist_ok=True)
     files.write_text(path, search_space.flags_of(own[name][0].directory))
     print(f'best{of} by {score}, {metrics.as_text(mean)}: {name}, in {path}')
+    for key in search_space.at_an_edge(own, name, keys):
+      print(f'{key} is the smallest or largest value: add values{of}')
     chosen += groups.grouped(run.directory for run in own[name])
   if len(methods) > 1 and chosen:
-    compare.report(chosen, root / 'best')
+    compare.report(chosen, root / 'best', keys)
 
 
 if __name__ == '__main__':

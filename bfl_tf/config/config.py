@@ -76,7 +76,8 @@ class Config(
       catalog.roles(vars(self)), self.settings
     )
     for key in selection.unused:
-      selection_lib.reject(key, selection, catalog.known_methods())
+      known = catalog.known_methods()
+      selection_lib.reject(key, selection, known, method_file.names())
     object.__setattr__(self, 'selection', selection)
     object.__setattr__(self, 'settings', selection.settings)
     self._check_together()
@@ -131,7 +132,7 @@ class Config(
       typed: Names of values that are stronger than the method file. Settings
         among them are not ignored: they raise a ValueError.
     """
-    method = method_file.label(values.get('method', ''))
+    method = method_file.label(values.get('method', ''), typed)
     values = method_file.expanded(values, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
@@ -169,7 +170,9 @@ class Config(
     dropped = _unused({**fields, **self.settings})
     kept = {k: v for k, v in self.settings.items() if k not in dropped}
     made = Config.of({**kept, **values}, typed=changes)
-    return made if 'method' in changes else made.labelled(self.method)
+    if 'method' in changes:
+      return made
+    return made.labelled(method_file.label(self.method, changes))
 
   def get(self, key: str) -> Any:
     """Returns a field, or a setting; None if its method is not selected."""

@@ -2,7 +2,8 @@
 
 A *method file*, `configs/methods/NAME.flags`, contains the flags of a method. A
 *task* is everything else: data, partition, network, rounds, batch size. The
-client optimizer belongs to the task, unless the method file names one.
+client optimizer belongs to the task, unless the method file names one, or the
+optimizer of the task fits a posterior.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,9 +49,14 @@ def path_of(name: str | os.PathLike) -> pathlib.Path:
   return found
 
 
-def label(name: str | os.PathLike) -> str:
-  """Returns the name that tables show for a method."""
-  return pathlib.Path(name).stem if name else ''
+def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
+  """Returns the name that tables show for a method.
+
+  It is empty if a stronger value selects another component, because the run
+  then has another method.
+  """
+  changed = {*OF_METHOD, 'client_optimizer'} & {*typed}
+  return '' if changed or not name else pathlib.Path(name).stem
 
 
 def read(name: str | os.PathLike) -> dict[str, Any]:
@@ -105,7 +111,8 @@ def expanded(
   own = read(name)
   needs = own.pop('needs', ())
   replaced = {*OF_METHOD}
-  if 'client_optimizer' in own:
+  is_of_task = 'client_optimizer' in typed or not _fits_a_posterior(values)
+  if 'client_optimizer' in own or not is_of_task:
     replaced |= {*OF_OPTIMIZER}
   task = {k: v for k, v in values.items() if k not in replaced}
   roles = _roles(task, of_task=True)
@@ -124,6 +131,13 @@ def expanded(
       f'--method={name} pools the clients once: set --num_rounds=1.'
     )
   return made
+
+
+def _fits_a_posterior(task):
+  """Returns whether the optimizer of a task is the method that is replaced."""
+  ((name, table),) = catalog.roles(task, ['client_optimizer']).values()
+  factory = registry.resolve('client_optimizer', name, table)
+  return getattr(factory, 'posterior_scope', 'layers') == 'all'
 
 
 def _settings(values):

@@ -4,7 +4,7 @@ A *role* is a field of the config, or a setting, whose value names methods. A
 setting has the same key, `<method>.<setting>`, in all roles of its method.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import dataclasses
 import functools
 import inspect
@@ -201,7 +201,10 @@ def check_unique(flags: str, members: tuple) -> None:
 
 
 def reject(
-  key: str, selection: Selection, known: list[MethodConfig]
+  key: str,
+  selection: Selection,
+  known: list[MethodConfig],
+  files: Collection[str],
 ) -> NoReturn:
   """Raises a ValueError for a key that no selected method has.
 
@@ -209,13 +212,17 @@ def reject(
     key: One of `selection.unused`.
     selection: The methods of the config.
     known: Every method of this package.
+    files: Names of the method files.
   """
   *_, name, _ = ['', *str(key).split('.')]
   if key in keys_of(known):
     roles = {each.role: None for each in known if each.name == name}
+    flags = [f'--{role}={name}' for role in roles]
+    if name in files:
+      flags = [f'--method={name}']
     raise ValueError(
       f'--{key} is a setting of {name}, which is not selected: remove it, or '
-      f'set {" or ".join(f"--{role}={name}" for role in roles)}.'
+      f'set {" or ".join(flags)}.'
     )
   # A user's class may have another name than its attribute `name`.
   keys = [

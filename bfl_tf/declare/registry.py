@@ -19,7 +19,8 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
   known = list(known)
   if value not in known:
     raise ValueError(
-      f'--{flag}={value} is unknown. Choose one of {", ".join(known)}.'
+      f'--{flag}={value} is unknown.{hint(value, known)} Choose one of '
+      f'{", ".join(known)}.'
     )
 
 

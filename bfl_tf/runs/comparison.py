@@ -85,7 +85,10 @@ def named(
 
 
 def rows(
-  groups: Groups, wanted: Sequence[str] = (), baseline: str = ''
+  groups: Groups,
+  wanted: Sequence[str] = (),
+  baseline: str = '',
+  more: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
   """Returns one row per setting and score; missing numbers are None.
 
@@ -94,7 +97,9 @@ def rows(
     wanted: Scores; if empty, the usual scores that every run has.
     baseline: Name of the baseline, or some of its flags. With `pooling=nwa`,
       each setting is compared with the one that differs in this flag only,
-      or with the only setting that has this flag.
+      or with the only setting that has this flag. A text without `=` is the
+      name of a method.
+    more: Flags that have a column even if they do not differ.
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
@@ -116,7 +121,8 @@ def rows(
     name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
     for name, group in groups.items()
   }
-  keys = groups_lib.differing([*groups.values()])
+  differ = groups_lib.differing([*groups.values()])
+  keys = list(dict.fromkeys([*differ, *more]))
   others = baselines(groups, baseline)
   return [
     row
@@ -196,6 +202,8 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
     return {}
   if baseline in groups:
     return {name: baseline for name in groups if name != baseline}
+  if '=' not in baseline:
+    baseline = f'method={baseline}'
   keys = groups_lib.differing([*groups.values()])
   flags = dict(word.partition('=')[::2] for word in baseline.split())
   matching = [

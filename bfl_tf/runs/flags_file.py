@@ -57,7 +57,7 @@ def read_config(run_dir: str | os.PathLike) -> Config:
   if first.partition(', format ')[2] != str(version.FORMAT):
     found = first.removeprefix('# ')
     raise ValueError(
-      f'{path} was written by another version ({found}): start the run again.'
+      f'{path} has another format ({found}): start the run again.'
     )
   try:
     return parse(lines)

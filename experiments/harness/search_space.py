@@ -201,6 +201,27 @@ def best(
   return None if name is None else (name, means[name])
 
 
+def at_an_edge(
+  runs: Mapping[str, Sequence[run_spec.RunSpec]],
+  chosen: str,
+  keys: Sequence[str],
+) -> list[str]:
+  """Returns the numeric flags whose best value is an end of its range.
+
+  Args:
+    runs: Runs by name of the setting.
+    chosen: Name of the best setting.
+    keys: Flags of the grids and draws.
+  """
+  found = []
+  for key in keys:
+    values = {name: of[0].config.get(key) for name, of in runs.items()}
+    numbers = sorted({v for v in values.values() if isinstance(v, int | float)})
+    if len(numbers) > 2 and values[chosen] in (numbers[0], numbers[-1]):
+      found.append(key)
+  return found
+
+
 def flags_of(run: pathlib.Path) -> str:
   """Returns the text of a flagfile of a run, without its seed."""
   lines = flags_file.flag_lines(flags_file.read_config(run))

@@ -109,3 +109,16 @@ def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
 def test_a_task_that_does_not_fit_is_rejected(values, named):
   with pytest.raises(ValueError, match=named):
     Config.of(values, typed=values)
+
+
+def test_an_optimizer_that_fits_a_posterior_belongs_to_the_replaced_method():
+  ivon = Config.of({'method': 'ivon'})
+  after = ivon.replace(method='fedprox')
+  assert (after.client_optimizer, after.method) == ('adam', 'fedprox')
+  assert not [key for key in after.settings if key.startswith('ivon')]
+
+
+def test_a_run_with_another_component_has_no_label():
+  values = {'method': 'fedavg', 'pooling': 'median'}
+  assert Config.of(values, typed=['pooling']).method == ''
+  assert Config.of({'method': 'fedavg'}).replace(weighting='equal').method == ''
