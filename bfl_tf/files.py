@@ -35,7 +35,7 @@ def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
 
   Args:
     path: Path of the file.
-    remedy: What to do; by default, to restore the file.
+    remedy: Advice to the user; by default, to restore the file.
 
   Raises:
     FileNotFoundError: There is no such file.

@@ -50,7 +50,7 @@ class Summary(TypedDict):
 
 
 def remedy(run_dir: pathlib.Path) -> str:
-  """Returns what to do if a file of the state of a run is damaged."""
+  """Returns the advice for a damaged file of the state of a run."""
   return (
     f'restore {CHECKPOINT}, {MEMORIES} and {METRICS} from one copy, or delete '
     f'{run_dir} to train again'

@@ -52,9 +52,10 @@ def load(run_dir: str | os.PathLike) -> Trained:
   )
   state = checkpoints.restore(path)
   if state is None:
-    raise ValueError(
-      f'{path} has no {run_files.CHECKPOINT}: {run_files.remedy(path)}.'
-    )
+    remedy = run_files.remedy(path)
+    if sites_own:
+      remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
+    raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
   if config.predictor:
     logging.warning(
       '%s was scored by --predictor=%s, whose models are not stored. '

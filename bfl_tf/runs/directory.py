@@ -176,8 +176,8 @@ class RunDirectory:
         'or choose another directory.'
       ) from None
     try:
-      for path in self.path.rglob(_UNFINISHED):
-        path.unlink(missing_ok=True)
+      found = [*self.path.rglob(_UNFINISHED)]
+      self._remove(str(path.relative_to(self.path)) for path in found)
       yield
     finally:
       try:
