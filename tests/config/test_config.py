@@ -64,7 +64,7 @@ def test_flags_txt_of_another_format_or_with_unknown_flags_is_rejected(
   path.write_text(f'# bfl_tf 9.9.9, format {version.FORMAT}\n--seed=3\n')
   assert runs.read_config(tmp_path) == config_lib.Config(seed=3)
   path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
-  with pytest.raises(ValueError, match=r'another version \(bfl_tf 0\.0\.1\)'):
+  with pytest.raises(ValueError, match=r'another format \(bfl_tf 0\.0\.1\)'):
     runs.read_config(tmp_path)
   path.write_text(f'{flags_file.VERSION}\n--seed=3\n--sead=4\n')
   with pytest.raises(ValueError, match='--sead is unknown'):
