@@ -52,7 +52,7 @@ def simulate(
   path = pathlib.Path(output_dir).absolute()
   results: Any = directory.RunDirectory(path, overwrite)
   replace = 'replace' if overwrite else ''
-  execute(_CHILD, [str(path), replace, *flags_file.flag_lines(config)])
+  execute(_CHILD, [str(path), replace, *flags_file.text(config).splitlines()])
   return results.summary(config.final_round)
 
 

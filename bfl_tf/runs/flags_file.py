@@ -28,15 +28,15 @@ _METHOD = '# method '
 def text(config: Config) -> str:
   """Returns the text of a run's `flags.txt`."""
   first, *flags = flag_lines(config)
-  digests = [f'{_DIGEST}{flag} {d}' for flag, d in _digests(config).items()]
-  return '\n'.join([first, *digests, *flags]) + '\n'
+  comments = [f'{_METHOD}{config.method}'] if config.method else []
+  comments += [f'{_DIGEST}{flag} {d}' for flag, d in _digests(config).items()]
+  return '\n'.join([first, *comments, *flags]) + '\n'
 
 
 def flag_lines(config: Config) -> list[str]:
-  """Returns the version, the method's name, and all flags with settings."""
+  """Returns the version and all flags, including settings of the methods."""
   flags = settings(config).items()
-  label = [f'{_METHOD}{config.method}'] if config.method else []
-  return [VERSION, *label, *(f'--{name}={text}' for name, text in flags)]
+  return [VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
 def settings(config: Config) -> dict[str, str]:
@@ -66,7 +66,7 @@ def read_config(run_dir: str | os.PathLike) -> Config:
 
 
 def parse(lines: Iterable[str]) -> Config:
-  """Returns the config of `flag_lines`; ignores other comments."""
+  """Returns the config of the lines of `text`, or of `flag_lines`."""
   texts, label = {}, ''
   for line in lines:
     if line.startswith(_METHOD):

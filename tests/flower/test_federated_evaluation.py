@@ -181,8 +181,8 @@ def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
 @pytest.mark.parametrize(
   'share, limits, file, why',
   [
-    ('train', [], 1, 'only the calibration and test shares'),
-    ('test', [], None, 'this node has no file of its own'),
+    ('train', [], 1, 'only a calibration or test share'),
+    ('test', [], None, 'of a file of this node'),
     ('test', [100, 200, 300], 1, 'reshape'),
   ],
 )
