@@ -70,7 +70,7 @@ def _having(role, fact) -> str:
     return _FLAGS[fact]
   table = FIELDS[role].table or {}
   names = [name for name, made in table.items() if getattr(made, fact, False)]
-  return f'--{role}={" or ".join(names)}'
+  return f'--{role}={" or ".join(names)}, or another one with {fact}'
 
 
 def _check_objective(plan, rule):

@@ -104,7 +104,11 @@ class Method(Plan):
     model = self.layout.standard()
     shared = self.shared(state.fresh_slots(self.stages, model))
     return training.result_spec(
-      self.parts, self.layout, shared, self.fresh_memory(model)
+      self.parts,
+      self.layout,
+      shared,
+      self.fresh_memory(model),
+      checks_hooks=not self.config.debug,
     )
 
 

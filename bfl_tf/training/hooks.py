@@ -20,7 +20,11 @@ def _trace_spec() -> tasks.Trace:
 
 
 def result_spec(
-  parts: Sequence[Part], layout: weights.Layout, shared: Any, memory: Any
+  parts: Sequence[Part],
+  layout: weights.Layout,
+  shared: Any,
+  memory: Any,
+  checks_hooks: bool = True,
 ) -> tasks.Result:
   """Returns the shapes and types of the result of a training.
 
@@ -30,6 +34,8 @@ def result_spec(
     shared: Slots, as in `ClientTask`.
     memory: Memory, as in `ClientTask`; the returned memory has the same
       structure.
+    checks_hooks: Whether to check each hook of a user's part. The check traces
+      hooks, so that a debugger would stop in them without values.
 
   Returns:
     `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
@@ -48,7 +54,7 @@ def result_spec(
     tasks.spec_of, (layout.standard(), shared, memory)
   )
   for part in chain.parts:
-    if not type(part).__module__.startswith('bfl_tf.'):
+    if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
       start, of_stages, of_client = given
       _check_hooks(
         part, start, of_stages.get(part.name), of_client.get(part.name)
@@ -93,7 +99,9 @@ def _check_hooks(part, start, shared, memory):
   loss = traced('loss', mean, carry)
   if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
     _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
-  traced('gradient', mean, mean, carry, step)
+  gradient = traced('gradient', mean, mean, carry, step)
+  if part.has('gradient') and not _is_like(gradient, mean):
+    _reject(part, 'gradient', f'a gradient like {_shapes(mean)}', gradient)
   scale = tf.TensorSpec(start.scale.shape)
   step = step._replace(scale=scale)
   term = traced('divergence', mean, scale, carry)
@@ -102,8 +110,16 @@ def _check_hooks(part, start, shared, memory):
   stepped = traced('after_step', mean, carry, step)
   if part.has('after_step') and not _has_length(stepped, 2):
     _reject(part, 'after_step', 'two values: the mean or None, and the carry')
+  if part.has('after_step'):
+    replaced, kept = stepped
+    if not (replaced is None or _is_like(replaced, mean)):
+      expected = f'None or a mean like {_shapes(mean)}'
+      _reject(part, 'after_step', expected, replaced)
+    if not _is_like(kept, carry):
+      _reject(part, 'after_step', f'a carry like {_shapes(carry)}', kept)
   report = traced('report', carry, _trace_spec())
-  if any(spec.shape.rank for spec in tf.nest.flatten(report)):
+  scalars = [spec.shape.rank == 0 for spec in tf.nest.flatten(report)]
+  if not (isinstance(report, dict) or report == ()) or not all(scalars):
     _reject(part, 'report', 'scalars by column', report)
   result = traced('finish', start, carry, _trace_spec())
   if part.has('finish'):
@@ -144,8 +160,8 @@ def _is_like(found: Any, expected: Any) -> bool:
   except (TypeError, ValueError):
     return False
   return all(
-    own is not None
-    and own.dtype == e.dtype
-    and own.shape.is_compatible_with(e.shape)
+    own is e
+    if own is None or e is None
+    else own.dtype == e.dtype and own.shape.is_compatible_with(e.shape)
     for own, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
   )

@@ -135,3 +135,28 @@ def test_hooks_run_uncompiled_and_in_the_main_thread_for_a_debugger():
   )
   np.testing.assert_allclose(eager.model.mean, plain.model.mean, rtol=1e-5)
   assert len(Watched.seen) >= 6 and all(main for main, *_ in Watched.seen)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shorter(toys.Idle):
+  """Its hook returns a value of another shape."""
+
+  hook: str = 'gradient'
+
+  def gradient(self, gradient, mean, carry, step):
+    return gradient[:-1] if self.hook == 'gradient' else gradient
+
+  def after_step(self, mean, carry, step):
+    if self.hook == 'mean':
+      return mean[:-1], carry
+    return None, 1 if self.hook == 'carry' else carry
+
+  def report(self, carry, trace):
+    return trace.loss if self.hook == 'report' else {}
+
+
+@pytest.mark.parametrize('hook', ['gradient', 'mean', 'carry', 'report'])
+def test_a_result_of_another_shape_names_the_hook(hook):
+  name = hook if hook in ('gradient', 'report') else 'after_step'
+  with pytest.raises(ValueError, match=f'Shorter.{name} must return'):
+    toys.experiment(client_parts=own('Shorter'), **{'Shorter.hook': hook})
