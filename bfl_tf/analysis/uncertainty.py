@@ -247,8 +247,7 @@ def fitted_temperature(
   """
   prediction = trained.predict(held.x, num_samples)
   if isinstance(prediction, model.NumericPrediction):
-    residual = prediction.evaluation(held.y).residual
-    return float(np.sqrt(np.mean(np.square(residual))))
+    return prediction.evaluation(held.y).fitted_factor
   return metrics.fit_temperature(prediction.probs, held.y)
 
 

@@ -1,6 +1,7 @@
 """The settings of a run."""
 
 from collections.abc import Collection, Mapping
+import copy
 import dataclasses
 import os
 from typing import Any, TypeVar
@@ -145,7 +146,7 @@ class Config(
 
   def labelled(self, method: str) -> 'Config':
     """Returns the same config with a method's name as its label."""
-    made = dataclasses.replace(self)
+    made = copy.copy(self)
     object.__setattr__(made, 'method', method)
     return made
 

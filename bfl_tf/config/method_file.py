@@ -70,8 +70,8 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
   known = {**FIELDS, 'needs': _NEEDS}
   found = flagfile.read(path, known, catalog.known_settings())
   _NEEDS.checked('needs', found.get('needs', ()))
-  roles = _roles(found, of_task=False)
-  settings = _settings(found)
+  of_file = [role for role in ROLES if role in OF_METHOD or role in found]
+  roles, settings = catalog.roles(found, of_file), _settings(found)
   unused = Selection(roles, settings).unused
   for key in found:
     if key in unused:
@@ -110,14 +110,11 @@ def expanded(
     return values
   own = read(name)
   needs = own.pop('needs', ())
-  replaced = {*OF_METHOD}
-  is_of_task = 'client_optimizer' in typed or not _fits_a_posterior(values)
-  if 'client_optimizer' in own or not is_of_task:
-    replaced |= {*OF_OPTIMIZER}
+  replaced = [*OF_METHOD]
+  if 'client_optimizer' in own or _fits_a_posterior(values, typed):
+    replaced += OF_OPTIMIZER
   task = {k: v for k, v in values.items() if k not in replaced}
-  roles = _roles(task, of_task=True)
-  if 'client_optimizer' in own:
-    del roles['client_optimizer']
+  roles = catalog.roles(task, [r for r in ROLES if r not in replaced])
   # A setting of the task may be of a component that it does not select.
   of_task = catalog.settings_of_roles(tuple(roles))
   settings = _settings(task)
@@ -133,25 +130,14 @@ def expanded(
   return made
 
 
-def _fits_a_posterior(task):
+def _fits_a_posterior(values, typed):
   """Returns whether the optimizer of a task is the method that is replaced."""
-  ((name, table),) = catalog.roles(task, ['client_optimizer']).values()
+  if 'client_optimizer' in typed:
+    return False
+  ((name, table),) = catalog.roles(values, ['client_optimizer']).values()
   factory = registry.resolve('client_optimizer', name, table)
   return getattr(factory, 'posterior_scope', 'layers') == 'all'
 
 
 def _settings(values):
   return {key: value for key, value in values.items() if '.' in key}
-
-
-def _roles(values, of_task):
-  """Returns the roles of the task, or those of a method file."""
-  return catalog.roles(
-    values,
-    [
-      role
-      for role in ROLES
-      if (role not in OF_METHOD if of_task else role in OF_METHOD)
-      or (role == 'client_optimizer' and (of_task or role in values))
-    ],
-  )

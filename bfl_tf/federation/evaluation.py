@@ -57,22 +57,29 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
   if last and dataset.calibration is not None:
-    scores['temperature'] = _temperature(experiment, result, likelihood)
+    scores['temperature'] = _temperature(experiment, result.state, likelihood)
   return Evaluated(scores, predictive, groups)
 
 
-def _temperature(experiment, result, likelihood):
-  """Returns the temperature with minimal NLL of the calibration examples.
+def _temperature(experiment, state, likelihood):
+  """Returns the temperature of the global model with minimal NLL.
 
-  For numeric labels, it is the factor on the standard deviation.
+  It is fitted on the calibration examples. For numeric labels, it is the factor
+  on the standard deviation.
   """
-  held = experiment.dataset.calibration
-  found, _ = _predict(experiment, result, held, True, 'evaluation')
+  config, held = experiment.config, experiment.dataset.calibration
+  samples = config.final_num_mc_samples
+  found = prediction.predict(
+    experiment.workers,
+    state.model,
+    held.x,
+    seed=seeds.named(config.seed, 'evaluation', state.round),
+    num_samples=experiment.method.inference.num_samples(samples),
+  )
   if not np.all(np.isfinite(found.mean)):
     return np.nan
   if held.is_numeric:
-    residual = likelihood.evaluation(found, held.y).residual
-    return float(np.sqrt(np.mean(np.square(residual))))
+    return likelihood.evaluation(found, held.y).fitted_factor
   return metrics.fit_temperature(found.mean, held.y)
 
 

@@ -44,6 +44,11 @@ class NumericEvaluation(NamedTuple):
     labels = np.asarray(self.labels, np.float64)
     return (labels - self.mean) / self.scale
 
+  @property
+  def fitted_factor(self) -> float:
+    """Factor on the standard deviations that minimizes the NLL."""
+    return float(np.sqrt(np.mean(np.square(self.residual))))
+
 
 def half_width(level: float) -> float:
   """Returns the half width of a central interval, in standard deviations."""
