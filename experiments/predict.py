@@ -34,6 +34,12 @@ _OUTPUT = flags.DEFINE_string('output', None, 'Path of the .csv file to write.')
 _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
+_SITE = flags.DEFINE_string(
+  'site',
+  '',
+  'Client whose personal model predicts, if the method has personal models; '
+  'empty: the global model.',
+)
 _ARRAYS = ('x', 'x_test')
 # Number of rows whose texts are in memory.
 _CHUNK = 10_000
@@ -47,6 +53,11 @@ def main() -> None:
       command_line.fail(f'--{flag.name} is missing: name a file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = analysis.load(run)
+  if _SITE.value:
+    try:
+      trained = trained.personal(_SITE.value)
+    except ValueError as error:
+      raise ValueError(f'--site={_SITE.value}: {error}') from error
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   x, kept = _examples(trained)
@@ -79,6 +90,12 @@ def main() -> None:
 
 def _read_sets(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
+  if _SITE.value:
+    print(
+      'The output has no prediction sets: they are calibrated for the global '
+      'model'
+    )
+    return None
   sets = prediction_sets.read(run)
   if sets is None:
     command = f'bfl-tf report --run={shlex.quote(str(run))}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 import functools
 import os
 import pathlib
@@ -10,11 +11,12 @@ from typing import Any, NamedTuple
 from absl import logging
 import numpy as np
 
-from bfl_tf import metrics, run_files, seeds, training
+from bfl_tf import metrics, run_files, seeds, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
-from bfl_tf.federation import plan, prediction
+from bfl_tf.federation import personal, plan, prediction
+from bfl_tf.federation.state import State
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
@@ -56,17 +58,33 @@ def load(run_dir: str | os.PathLike) -> Trained:
     if sites_own:
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
-  if config.predictor:
+  temperature, clients = None, []
+  if not sites_own:
+    temperature = run_files.read_summary(path).get('temperature')
+    clients = directory.read_clients(path)
+  members = _stored(config, state)
+  if config.predictor and not members:
     logging.warning(
       '%s was scored by --predictor=%s, whose models are not stored. '
       'Predictions are those of the global model.',
       path,
       config.predictor,
     )
-  temperature = None
-  if not sites_own:
-    temperature = run_files.read_summary(path).get('temperature')
-  return Trained(config, task, state.model, temperature)
+  return Trained(
+    config, task, state.model, temperature, members, state, clients
+  )
+
+
+def _stored(config, state) -> Sequence[weights_lib.Weights]:
+  """Returns the stored models of the group that a run predicts with."""
+  for role in ('server_step', 'refine'):
+    for method in config.selection.chains[role]:
+      if server.Stage.stored is not method.factory.stored and (
+        config.predictor in method.factory.predictors
+      ):
+        stage = method.make(config.context())
+        return stage.stored(state.slots[stage.name], state.model)
+  return ()
 
 
 # Bound of `is_out_of_range`, in standard deviations from the training mean.
@@ -131,7 +149,8 @@ class Trained:
 
   A run that is scored by an ensemble (`--predictor=A+C+S`) does not store its
   members. This class then has the global model only, while `predictions.npz`
-  has the predictions of the ensemble.
+  has the predictions of the ensemble. A stage such as `keep_samples` does store
+  them.
 
   Attributes:
     config: Config of the run.
@@ -139,6 +158,9 @@ class Trained:
     weights: Weights of the model, as flat vectors.
     temperature: Temperature that was fitted on the calibration examples; None
       without --calibration_fraction.
+    members: Models that predict together in place of `weights`; usually empty.
+    state: State after the last round.
+    clients: Names of the clients: of their sites, otherwise numbers as text.
   """
 
   def __init__(
@@ -147,15 +169,62 @@ class Trained:
     task: task_lib.Task,
     weights: weights_lib.Weights,
     temperature: float | None = None,
+    members: Sequence[weights_lib.Weights] = (),
+    state: State | None = None,
+    clients: Sequence[str] = (),
   ):
     self.config, self.task, self.weights = config, task, weights
-    self.temperature = temperature
+    self.temperature, self.members = temperature, members
+    self.state, self.clients = state, clients
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns a copy with other weights; both share their predictors."""
     other = Trained(self.config, self.task, weights)
     other.__dict__['_predictors'] = self._predictors
     return other
+
+  @property
+  def slots(self) -> Mapping[str, Any]:
+    """Arrays of the server stages after the last round, by stage."""
+    return self.state.slots if self.state else {}
+
+  def memory(self, client: str) -> Mapping[str, Any] | None:
+    """Returns a client's memory by part; None if it was never sampled.
+
+    Args:
+      client: Name of the client.
+
+    Raises:
+      ValueError: The client is unknown, or its memory is on another machine.
+    """
+    if self.state is None or str(client) not in self.clients:
+      some = ', '.join(self.clients[:5]) or 'none'
+      raise ValueError(f'the run has no client {client!r}; it has: {some}.')
+    if self.config.engine != 'local':
+      raise ValueError(
+        'the memories of clients with --engine=flower are on their nodes.'
+      )
+    return self.state.memories.get(self.clients.index(str(client)))
+
+  def personal(self, client: str) -> Trained:
+    """Returns a client's personal model; arguments and errors as of `memory`.
+
+    A client that was never sampled has that of its initial memory.
+    """
+    if not personal.makes_models(self._plan):
+      raise ValueError(
+        'the clients of this run have no personal models: use --method=fedbn, '
+        'or bfl-tf report --personalize_epochs.'
+      )
+    layout = self._predictors[0].layout
+    memory = self.memory(client)
+    own = personal.model_of(self._plan, layout, self.weights, memory)
+    return self.replace(own)
+
+  @property
+  def keeps_personal_models(self) -> bool:
+    """Whether `personal` works."""
+    return personal.makes_models(self._plan) and self.config.engine == 'local'
 
   @functools.cached_property
   def model(self) -> tf_keras.Model:
@@ -232,9 +301,14 @@ class Trained:
     """
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
-    predictive = prediction.predict(
-      self._predictors, self.weights, x, seed=draws, num_samples=count
-    )
+    if self.members:
+      predictive = prediction.mixture(
+        self._predictors, self.members, x, seed=draws, num_samples=count
+      )
+    else:
+      predictive = prediction.predict(
+        self._predictors, self.weights, x, seed=draws, num_samples=count
+      )
     likelihood = self._predictors[0].likelihood
     probs, *variances = likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:

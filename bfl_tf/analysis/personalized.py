@@ -83,6 +83,7 @@ def train(
   config = run.trained.config.replace(
     predictor='',
     local_epochs=epochs,
+    local_steps=0,
     min_local_epochs=0,
     early_local_epochs=0,
   )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import itertools
 import types
 from typing import Any
 
@@ -122,7 +123,7 @@ def report(
     site_statistics.of(prediction, y, sets),
     sets,
     names,
-    dict(_own_scores(run, personalized)),
+    _merged(_personal_scores(run), _own_scores(run, personalized)),
   )
 
 
@@ -154,6 +155,22 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
       row |= _scores('fine_tuned', before, share, None)
       row['own_weight'] = found.own_weight
     yield found.site, row
+
+
+def _personal_scores(run) -> Iterator[tuple[str, Row]]:
+  """Yields the scores of the personal models that the clients keep."""
+  if run.trained.keeps_personal_models:
+    for site, rows in run.test.sites:
+      if site in run.trained.clients:
+        own, share = run.trained.personal(site), run.test.take(rows)
+        yield site, _scores('personal', own, share, None)
+
+
+def _merged(*rows) -> dict[str, Row]:
+  merged: dict[str, Row] = {}
+  for site, row in itertools.chain(*rows):
+    merged[site] = merged.get(site, {}) | row
+  return merged
 
 
 def _scores(prefix, trained, share, sets) -> Row:

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from bfl_tf.clients.ditto import Ditto
+from bfl_tf.clients.fedpa import FedPA
 from bfl_tf.clients.gradient_noise import GradientNoise
 from bfl_tf.clients.independent_init import IndependentInit
+from bfl_tf.clients.langevin import Langevin
 from bfl_tf.clients.local_layers import LocalLayers
 from bfl_tf.clients.pfedbayes import PFedBayes
 from bfl_tf.clients.projection import Projection
@@ -13,8 +16,11 @@ from bfl_tf.clients.swag import Swag
 PARTS: dict[str, Any] = {
   part.name: part
   for part in (
+    Ditto,
+    FedPA,
     GradientNoise,
     IndependentInit,
+    Langevin,
     LocalLayers,
     PFedBayes,
     Projection,

@@ -29,6 +29,7 @@ class RunContext:
     resources: A `server.Resources`, for stages.
     prior_precision: 1 / prior_scale^2, or 0 without a prior, for client parts.
     client_optimizer: Optimizer of the clients, for client parts.
+    weighting: Client weighting, for client parts.
     input_shape: Shape of one example, for networks.
     variant: Name of the variant, for networks.
     kernel_initializer: Name of the initializer, for networks.
@@ -45,6 +46,7 @@ class RunContext:
   resources: Any = None
   prior_precision: float | None = None
   client_optimizer: Any = None
+  weighting: Any = None
   input_shape: tuple[int, ...] | None = None
   variant: str | None = None
   kernel_initializer: str | None = None

@@ -169,6 +169,14 @@ class Training:
   early_rounds: Annotated[
     int, Setting('Number of rounds for --early_local_epochs.', ge=1)
   ] = 5
+  local_steps: Annotated[
+    int,
+    Setting(
+      'Number of local steps per round, the same for each client; 0 for '
+      '--local_epochs.',
+      ge=0,
+    ),
+  ] = 0
   batch_size: Annotated[
     int, Setting('Mini-batch size of local training.', ge=1)
   ] = 32

@@ -28,8 +28,12 @@ OF_OPTIMIZER = (
   'decay_biases', 'max_gradient_norm',
 )  # fmt: skip
 _FOLDER = flagfile.INSTALLED / 'configs' / 'methods'
-# What a task must have, as a flag of the method file only.
-_NEEDS = SettingSpec('needs', str, True, (), Setting(choices=('one_round',)))
+# Flags that a task must set to 1, by value of --needs of the method file.
+_ONE = {
+  'one_round': ('num_rounds', 'pools the clients once'),
+  'one_client': ('clients_per_round', 'trains one client per round'),
+}
+_NEEDS = SettingSpec('needs', str, True, (), Setting(choices=tuple(_ONE)))
 
 
 def names() -> list[str]:
@@ -121,12 +125,11 @@ def expanded(
   dropped = {*Selection(roles, settings).unused} - of_task.keys()
   task = {k: v for k, v in task.items() if k not in dropped}
   made = {**task, **own, **{k: v for k, v in values.items() if k in typed}}
-  rounds = FIELDS['num_rounds']
-  number = rounds.checked('num_rounds', made.get('num_rounds', rounds.default))
-  if 'one_round' in needs and number != 1:
-    raise ValueError(
-      f'--method={name} pools the clients once: set --num_rounds=1.'
-    )
+  for need in needs:
+    flag, why = _ONE[need]
+    field = FIELDS[flag]
+    if field.checked(flag, made.get(flag, field.default)) != 1:
+      raise ValueError(f'--method={name} {why}: set --{flag}=1.')
   return made
 
 

@@ -89,7 +89,7 @@ def client_task(
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
-    epochs=np.int32(epochs(config, round_index, client)),
+    epochs=np.int32(_epochs(config, round_index, client, len(indices))),
     learning_rate=np.float32(_rate(plan, round_index)),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)
@@ -101,6 +101,10 @@ def client_task(
       plan.objective.other_examples(len(indices), broadcast.num_examples)
     ),
     kl_weight=plan.objective.kl_weight(round_index),
+    max_steps=np.int32(config.local_steps or 2**31 - 1),
+    round=np.int32(round_index),
+    all_examples=np.int32(broadcast.num_examples),
+    common_seed=seeds.named(config.seed, 'common_to_clients', round_index),
   )
 
 
@@ -108,7 +112,9 @@ def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
   """Returns the work of a client with this number of examples in a round."""
   config = plan.config
   batches = -(-num_examples // config.batch_size)
-  steps = batches * epochs(config, round_index, client)
+  steps = config.local_steps or (
+    batches * _epochs(config, round_index, client, num_examples)
+  )
   step = np.arange(steps, dtype=np.float64)
   rates = config.step_decay**step
   if config.epoch_decay != 1:
@@ -156,8 +162,13 @@ def _rate(plan, round_index) -> float:
   )
 
 
-def epochs(config: Config, round_index: int, client: int) -> int:
-  """Returns the number of local epochs of a client in a round."""
+def _epochs(
+  config: Config, round_index: int, client: int, num_examples: int
+) -> int:
+  """Returns the number of local epochs of a client in a round, rounded up."""
+  if config.local_steps:
+    batches = -(-num_examples // config.batch_size)
+    return -(-config.local_steps // batches)
   if config.early_local_epochs and round_index < config.early_rounds:
     return config.early_local_epochs
   if not config.min_local_epochs:

@@ -249,10 +249,14 @@ def check_privacy(method: Any) -> None:
       'A round that is trained again after a crash would have the same noise '
       'as before.'
     )
+  of_all = [f'--client_parts={part.name}' for part in method.parts
+            if part.needs_all_examples]  # fmt: skip
   if method.objective.kl_examples == 'all':
+    of_all.append(method.flag('kl_examples'))
+  if of_all:
     raise ValueError(
-      f'{method.flag("kl_examples")}: {flag} does not allow it, because '
-      'the number of all examples then changes every update: remove it.'
+      f'{of_all[0]}: {flag} does not allow it, because the number of all '
+      'examples then changes every update: remove it.'
     )
   for stage in method.stages:
     if stage.statistics:

@@ -73,8 +73,8 @@ class Local(Engine):
     broadcast, partition = experiment.broadcast(state), experiment.partition
 
     def work(client):
-      epochs = client_lib.epochs(experiment.config, state.round, client)
-      return len(partition[client]) * epochs
+      size = len(partition[client])
+      return client_lib.work(experiment.method, state.round, client, size).steps
 
     def train(worker, client):
       return client, user_code.attempt(

@@ -6,14 +6,45 @@ client's memory. `run_data.test_rows` chooses its test examples.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from bfl_tf import metrics, seeds
+from bfl_tf import metrics, seeds, weights
 from bfl_tf.federation import prediction
 from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 
 _SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
+
+
+def makes_models(plan: Plan) -> bool:
+  """Returns whether the clients of a plan have personal models."""
+  return any(part.has('personal') for part in plan.parts)
+
+
+def model_of(
+  plan: Plan,
+  layout: weights.Layout,
+  model: weights.Weights,
+  memory: Mapping[str, Any] | None,
+) -> weights.Weights:
+  """Returns the personal model of a client.
+
+  Args:
+    plan: Plan of the clients.
+    layout: Layout of the model.
+    model: Global model.
+    memory: Memory of the client, by part name; None if it was never sampled.
+  """
+  memory = memory or plan.fresh_memory(model)
+  for part in plan.parts:
+    if part.has('personal'):
+      kept = memory[part.name]
+      model = part.with_layout(layout).personal(model, kept)
+  return model
 
 
 def evaluate(
@@ -31,22 +62,14 @@ def evaluate(
     if memories are on other machines.
   """
   method, config = experiment.method, experiment.config
-  parts = [
-    part.with_layout(method.layout)
-    for part in method.parts
-    if part.has('personal')
-  ]
-  if not parts or config.engine != 'local':
+  if not makes_models(method) or config.engine != 'local':
     return {}
   likelihood = experiment.workers[0].likelihood
   test, untrained, found = experiment.dataset.test, 0, []
   for client, rows in experiment.personal_rows().items():
     memory = state.memories.get(client)
     untrained += memory is None
-    model = state.model
-    for part in parts:
-      kept = (memory or method.fresh_memory(model))[part.name]
-      model = part.personal(model, kept)
+    model = model_of(method, method.layout, state.model, memory)
     predictive = prediction.predict(
       experiment.workers,
       model,

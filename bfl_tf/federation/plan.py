@@ -50,11 +50,13 @@ class Plan:
       for made in (variant, optimizer)
       if isinstance(made, training.Objective)
     ]
+    weighting = config.make('weighting', pooling.Weighting)
     parts = config.chain(
       'client_parts',
       training.Part,
       prior_precision=settings[0].prior_scale ** -2 if settings else 0.0,
       client_optimizer=optimizer,
+      weighting=weighting,
     )
     inference = training.resolve(
       variant,
@@ -77,7 +79,7 @@ class Plan:
     compatibility.check_plan(
       plan,
       variant,
-      config.make('weighting', pooling.Weighting),
+      weighting,
       config.make('pooling', pooling.Rule),
     )
     return plan
@@ -255,13 +257,13 @@ class Plan:
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
     """Checks parts with the shortest and longest training of each client."""
-    epochs = _possible_epochs(self.config)
+    steps, epochs = self.config.local_steps, _possible_epochs(self.config)
     for part in self.parts:
       for client, size in enumerate(sizes if part.has('check') else ()):
         batches = math.ceil(size / self.config.batch_size)
         try:
           for number in epochs:
-            part.check(number * batches, size)
+            part.check(steps or number * batches, size)
         except ValueError as error:
           raise ValueError(
             f'--client_parts={part.name}, client {client}: {error}'

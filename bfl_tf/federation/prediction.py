@@ -42,9 +42,21 @@ def predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
   draws = sample(workers, model, seeds.child(seed, 0), num_samples)
+  return mixture(workers, draws, x, seed=seeds.child(seed, 1))
+
+
+def mixture(
+  workers: Sequence[training.Predictor],
+  members: Sequence[weights.Weights],
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
+  num_samples: int = 1,
+) -> training.Predictive:
+  """Predicts with the mixture of models; arguments as of `predict`."""
   mixtures = training.Mixtures(workers[0].likelihood)
   for name, member in training.predict_members(
-    workers, {'S': draws}, x, seed=seeds.child(seed, 1)
+    workers, {'S': members}, x, seed=seed, num_samples=num_samples
   ):
     last, _ = member, mixtures.add(name, member)
   return mixtures.union(['S']) if 'S' in mixtures else last

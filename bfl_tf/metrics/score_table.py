@@ -106,6 +106,12 @@ _EPSILON = Score(
   in_progress=True,
   in_final=True,
 )
+_OF_CHAIN = (
+  Score('chain_effective_size', 'effective size of the chain',
+        'samples, median over weights', 'high', in_final=True),
+  Score('chain_r_hat', 'split R-hat of the chain', 'median over weights',
+        'low', in_final=True),
+)  # fmt: skip
 TABLE = (
   Score(
     'accuracy',
@@ -166,9 +172,11 @@ TABLE = (
         'high', _ranking('epistemic')),
   Score('recall_class', 'recall', 'fraction of the class', 'high',
         in_final=True),
+  Score('lowest_accuracy', 'accuracy of the worst client', 'fraction', 'high'),
   Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high'),
   Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
   _EPSILON,
+  *_OF_CHAIN,
   Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
 )  # fmt: skip
 REGRESSION = (
@@ -193,6 +201,7 @@ REGRESSION = (
   Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
         _mean('epistemic'), in_progress=True, in_final=True),
   _EPSILON,
+  *_OF_CHAIN,
 )  # fmt: skip
 _BY_NAME = {score.name: score for score in (*REGRESSION, *TABLE)}
 # Scores that `summarize` computes for every set of examples.

@@ -39,6 +39,14 @@ def is_sites_own(directory: str | os.PathLike) -> bool:
   return (pathlib.Path(directory) / run_files.SITE).exists()
 
 
+def read_clients(directory: str | os.PathLike) -> list[str]:
+  """Returns the names of a run's clients from `partition.csv`."""
+  path = pathlib.Path(directory) / run_files.PARTITION
+  with files.reading(path, run_files.remedy(path.parent)):
+    text = path.read_text('utf-8')
+    return [row['client'] for row in csv.DictReader(io.StringIO(text))]
+
+
 class RunDirectory:
   """The directory with the results of a run.
 

@@ -7,8 +7,13 @@ import tqdm
 
 from bfl_tf import metrics
 
+_PERSONAL = 'personal_'
 _SHOWN, _OF_NUMBERS = (
-  (*(score.name for score in table if score.in_progress), 'train_loss')
+  (
+    *(score.name for score in table if score.in_progress),
+    f'{_PERSONAL}{table[0].name}',
+    'train_loss',
+  )
   for table in (metrics.TABLE, metrics.REGRESSION)
 )
 
@@ -82,14 +87,18 @@ class Progress:
 
 def table(summary: Mapping[str, Any]) -> str:
   """Returns the final scores as a table of two columns."""
-  lines = []
+  rows = []
   for name, value in summary['final'].items():
-    score = metrics.find(name)
+    score, own = metrics.find(name), name.removeprefix(_PERSONAL)
     label = score.label if score else ''
+    if own != name:
+      label = f'personal {label}'
     if score and score.name == 'recall_class':
       number = int(name.rpartition('_')[2])
       label = f'recall of {summary["classes"][number]}'
-    elif not score or score.name != name or not score.in_final:
+    elif not score or score.name != own or not score.in_final:
       continue
-    lines.append(f'{label:32}{metrics.as_text(value):>8}  {score.unit}')
-  return '\n'.join(lines)
+    unit = score.unit if own == name else 'mean over clients'
+    rows.append((label, metrics.as_text(value), unit))
+  width = max(len(label) for label, _, _ in rows)
+  return '\n'.join(f'{row[0]:{width}}  {row[1]:>8}  {row[2]}' for row in rows)

@@ -187,7 +187,8 @@ class Run:
     for note in dataset.notes:
       self._progress.say(note)
     largest = max(map(len, self._experiment.partition))
-    steps = config.local_epochs * math.ceil(largest / config.batch_size)
+    batches = math.ceil(largest / config.batch_size)
+    steps = config.local_steps or config.local_epochs * batches
     if steps * config.num_rounds < _FEW_STEPS:
       self._progress.say(
         f'warning: each client takes at most {steps * config.num_rounds} steps '

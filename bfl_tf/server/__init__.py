@@ -10,6 +10,7 @@ from bfl_tf.server.distil import Distil
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.fresh_head import FreshHead, last_layer
+from bfl_tf.server.keep_samples import KeepSamples
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.privacy import PRIVACY, Privacy
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
@@ -28,6 +29,7 @@ STAGES: dict[str, Any] = {
     Ensemble,
     FineTune,
     FreshHead,
+    KeepSamples,
     StoreUpdates,
     Momentum,
     Recalibrate,

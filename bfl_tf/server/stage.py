@@ -1,7 +1,7 @@
 """The base class of server stages."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,16 @@ class Stage(component.Component, abc.ABC):
     whole slot.
     """
     return slot
+
+  def stored(
+    self, slot: Any, model: weights.Weights
+  ) -> Sequence[weights.Weights]:
+    """Returns models of the slot that the finished run predicts with.
+
+    A run predicts with them if `--predictor` is the name of the only group of
+    this stage. `model` is the global model.
+    """
+    return ()
 
   @property
   def has_slot(self) -> bool:

@@ -133,4 +133,7 @@ class Chain:
 
 
 def _step_of(part: Part, step: tasks.Step, stream: seeds.Stream) -> tasks.Step:
-  return step._replace(seed=stream(f'part {part.name}'))
+  common = step.common_seed
+  if common is not None:
+    common = seeds.Stream(common)(f'part {part.name}')
+  return step._replace(seed=stream(f'part {part.name}'), common_seed=common)

@@ -53,7 +53,8 @@ def result_spec(
   given = tf.nest.map_structure(
     tasks.spec_of, (layout.standard(), shared, memory)
   )
-  for part in chain.parts:
+  seconds = (part.second_training() for part in chain.parts)
+  for part in (*chain.parts, *filter(None, seconds)):
     if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
       start, of_stages, of_client = given
       _check_hooks(
@@ -92,7 +93,9 @@ def _check_hooks(part, start, shared, memory):
 
   number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
   index = tf.TensorSpec([], tf.int32)
-  step = tasks.Step(index, number, seed, number, number, index)
+  step = tasks.Step(
+    index, number, seed, number, number, index, None, index, number, seed
+  )
   mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
   traced('prior', start, shared, memory)
   carry = traced('begin', start, shared, memory)

@@ -7,7 +7,10 @@ clients and rounds change only its arguments.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
@@ -24,6 +27,9 @@ class _Run(NamedTuple):
     kl_examples: Divisor of the KL term, float32.
     num_steps: Index of the last step plus one.
     prior: Prior, as returned by `Inference.prior`.
+    round: Number of finished rounds.
+    all_examples: Number of examples of all clients, float32.
+    common_seed: `[2]` int32, the same for all clients.
   """
 
   seed: Any
@@ -31,6 +37,9 @@ class _Run(NamedTuple):
   kl_examples: Any
   num_steps: Any
   prior: Any
+  round: Any
+  all_examples: Any
+  common_seed: Any
 
 
 class _Progress(NamedTuple):
@@ -81,6 +90,13 @@ class LocalTraining:
     self._compiled: Any = None
     if config.jit_compile:
       self._compiled = tf.function(self._full_batches, jit_compile=True)
+    self._second = {
+      part.name: LocalTraining(
+        strategy, model, data, dataclasses.replace(config, parts=(second,))
+      )
+      for part in config.parts
+      if (second := part.second_training())
+    }
 
   def signature(self, x, y, task: tasks.ClientTask) -> list:
     """Returns the input signature of `__call__` for jobs like `task`."""
@@ -98,6 +114,20 @@ class LocalTraining:
 
   def __call__(self, x, y, task: tasks.ClientTask) -> tasks.Result:
     """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
+    result, memory = self._train(x, y, task), {}
+    for name, training in self._second.items():
+      own, common = (
+        seeds.Stream(seed)(f'second {name}')
+        for seed in (task.seed, task.common_seed)
+      )
+      second = task._replace(
+        seed=own, common_seed=common, first_step=np.int32(0)
+      )
+      memory[name] = training(x, y, second).memory[name]
+    return result._replace(memory={**result.memory, **memory})
+
+  def _train(self, x, y, task: tasks.ClientTask) -> tasks.Result:
+    """Trains with the parts of `config`."""
     config = self._config
     own = self._parts.initial(task.start, task.shared, task.memory)
     weights.write(self.variables, own)
@@ -118,8 +148,19 @@ class LocalTraining:
       weight *= self._parts.provider.prior_weight
     kl_examples = all_examples / weight
     batches = -(-count // config.batch_size)
-    num_steps = task.first_step + task.epochs * batches
-    run = _Run(task.seed, num_examples, kl_examples, num_steps, prior)
+    num_steps = task.first_step + tf.minimum(
+      task.epochs * batches, task.max_steps
+    )
+    run = _Run(
+      task.seed,
+      num_examples,
+      kl_examples,
+      num_steps,
+      prior,
+      task.round,
+      tf.cast(task.all_examples, tf.float32),
+      task.common_seed,
+    )
     zero = tf.constant(0.0)
     now = _Progress(task.first_step, task.learning_rate, zero, zero, carry)
     for epoch in tf.range(task.epochs):
@@ -127,10 +168,12 @@ class LocalTraining:
         task.indices, seed=stream('order', epoch)
       )
       done = 0
+      left = tf.minimum(num_steps - now.step, batches)
+      end = tf.minimum(count, left * config.batch_size)
       if self._compiled:
-        done = count - count % config.batch_size
+        done = end - end % config.batch_size
         now = self._compiled(x, y, _padded(order, x.shape[0]), done, run, now)
-      for first in tf.range(done, count, config.batch_size):
+      for first in tf.range(done, end, config.batch_size):
         batch = order[first : first + config.batch_size]
         now = self._next(x, y, batch, run, now)
       if (epoch + 1) % config.epoch_decay_every == 0:
@@ -183,6 +226,9 @@ class LocalTraining:
       run.num_examples,
       run.kl_examples,
       run.num_steps,
+      round=run.round,
+      all_examples=run.all_examples,
+      common_seed=seeds.Stream(run.common_seed)('step', now.step),
     )
     loss, carry = self.step(inputs, labels, info, now.carry, run.prior)
     return _Progress(

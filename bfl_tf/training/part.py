@@ -40,6 +40,8 @@ class Part(component.Component):
     prior_weight: Factor on the KL term if the part provides the prior.
     keeps_batch_norm: Whether the statistics of batch normalization stay on the
       client.
+    needs_all_examples: Whether hooks use `step.all_examples`, which is 0 under
+      privacy.
     rank: Number of rows of the factor that `finish` returns.
   """
 
@@ -47,6 +49,7 @@ class Part(component.Component):
   standard_settings: tuple[str, ...] = ()
   changes_start: bool = False
   replaces_model: bool = False
+  needs_all_examples: bool = False
   rank: int = 0
 
   @property
@@ -163,6 +166,14 @@ class Part(component.Component):
     `model` is the global model, or the result of the previous part; `memory` is
     that of the last accepted update, or the initial one. The part has its
     layout.
+    """
+
+  def second_training(self) -> Part | None:
+    """Returns the part of a second training, whose model stays on the client.
+
+    That training follows each training of the client, begins at the broadcast,
+    and has this part alone. The part has the name of this one, and its `finish`
+    returns the memory.
     """
 
   def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:

@@ -95,6 +95,10 @@ class ClientTask(NamedTuple):
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
     kl_weight: Factor on the KL term in this round: temperature and annealing.
+    max_steps: Largest number of steps; it may end the last epoch early.
+    round: Number of finished rounds.
+    all_examples: Number of examples of all clients; 0 under privacy.
+    common_seed: `[2]` int32, the same for all clients of a round.
     shared: Arrays from the server stage of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
   """
@@ -109,6 +113,10 @@ class ClientTask(NamedTuple):
   first_step: np.int32 = np.int32(0)
   other_examples: np.int32 = np.int32(0)
   kl_weight: np.float32 = np.float32(1)
+  max_steps: np.int32 = np.int32(2**31 - 1)
+  round: np.int32 = np.int32(0)
+  all_examples: np.int32 = np.int32(0)
+  common_seed: np.ndarray = np.zeros(2, np.int32)
 
 
 class Step(NamedTuple):
@@ -125,6 +133,10 @@ class Step(NamedTuple):
     num_steps: Index of the last step plus one.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
+    round: Number of finished rounds.
+    all_examples: Number of examples of all clients, float32: N; 0 under
+      privacy.
+    common_seed: `[2]` int32, unique to a part, but the same for all clients.
     scale: `[num_loc]`, standard deviations of variational layers after the
       optimizer's update, for `Part.after_step`.
   """
@@ -136,6 +148,9 @@ class Step(NamedTuple):
   kl_examples: tf.Tensor = 1.0
   num_steps: tf.Tensor = 0
   prior: Any = None
+  round: tf.Tensor = 0
+  all_examples: tf.Tensor = 0.0
+  common_seed: Any = None
   scale: Any = None
 
 

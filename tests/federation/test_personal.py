@@ -1,12 +1,14 @@
 """Tests of local layers and of the scores of personal models."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import toys
 
+import bfl_tf
 from bfl_tf import clients, metrics, training
 from bfl_tf.federation import evaluation, personal
 
@@ -162,3 +164,56 @@ def test_the_global_posterior_of_a_client_moves_down_the_divergence():
     np.testing.assert_allclose(
       moved[name], before - 0.01 * expected[name], rtol=1e-5, atol=1e-6
     )
+
+
+def test_dittos_second_training_is_penalized_and_stays_on_the_client():
+  """A full-batch step of each training, by hand."""
+  own, plain = clients.Ditto(weight=0.5), toys.worker(batch_size=50)
+  worker = toys.worker(batch_size=50, parts=(own,))
+  start = toys.start(worker)
+  away = start.replace_mean(start.mean + np.float32(0.3))
+  memory = {'ditto': own.init_memory(away)}
+  found = worker.train(toys.task(start, memory=memory))
+  sent = plain.train(toys.task(start)).model
+  assert np.array_equal(found.model.mean, sent.mean)
+  step = plain.train(toys.task(away)).model.mean - away.mean
+  pull = 0.1 * 0.5 * (start.mean - away.mean)
+  point = found.memory['ditto']['point']
+  np.testing.assert_allclose(point, away.mean + step + pull, atol=1e-6)
+  personal_model = own.personal(start, found.memory['ditto'])
+  assert np.array_equal(personal_model.mean, point)
+
+
+def test_clients_take_the_same_number_of_local_steps():
+  pieces = toys.experiment(local_steps=3, batch_size=8)
+  *_, last = toys.rounds(pieces, 1)
+  assert last.info['local_steps'] == 3 * 6
+  assert last.info['clients_pooled'] == 6
+
+
+def test_a_loaded_run_has_the_personal_models(tmp_path):
+  pieces = toys.experiment(client_parts=('ditto',), num_rounds=2)
+  bfl_tf.run(pieces.config, tmp_path / 'run', show_progress=False)
+  *_, last = toys.rounds(pieces, 2)
+  run = bfl_tf.load(tmp_path / 'run')
+  kept = last.state.memories[4]['ditto']['point']
+  assert np.array_equal(run.memory('4')['ditto']['point'], kept)
+  assert np.array_equal(run.personal('4').weights.mean, kept)
+  rows = pieces.personal_rows()
+  x, y, *_ = pieces.dataset.test
+  found = [
+    metrics.accuracy(run.personal(str(client)).predict(x[at]).probs, y[at])
+    for client, at in rows.items()
+  ]
+  summary = json.loads((tmp_path / 'run' / 'summary.json').read_text())
+  scored = summary['final']['personal_accuracy']
+  assert scored == pytest.approx(np.mean(found))
+  with pytest.raises(ValueError, match="no client 'x'"):
+    run.personal('x')
+
+
+def test_a_run_without_personal_models_says_so(tmp_path):
+  config = toys.experiment(num_rounds=1).config
+  bfl_tf.run(config, tmp_path / 'run', show_progress=False)
+  with pytest.raises(ValueError, match='no personal models'):
+    bfl_tf.load(tmp_path / 'run').personal('0')

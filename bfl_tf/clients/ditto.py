@@ -1,0 +1,62 @@
+"""Ditto: a personal model of each client, close to the global model.
+
+Notation (Li et al. 2021, Eq. 1 and algorithm 1): w the broadcast, v_k the
+personal model of client k, F_k its loss, lambda the weight of the penalty.
+  w_k minimizes F_k(w_k), begins at w, and is sent
+  v_k minimizes F_k(v_k) + lambda / 2 |v_k - w|^2, begins at the client's last
+      v_k (in the first round at w), and stays on the client
+
+Both have the same optimizer and number of steps. With a posterior, |.| compares
+means. v_k has its own statistics of batch normalization.
+
+References:
+  T. Li et al. Ditto: Fair and robust federated learning through
+  personalization. ICML 2021.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from bfl_tf import training
+from bfl_tf.clients import proximal
+from bfl_tf.declare.settings import Setting
+
+_KEPT = ('loc', 'scale', 'point', 'buffers')
+
+
+@dataclasses.dataclass(frozen=True)
+class Ditto(training.Part):
+  """Trains a personal model after the model that the client sends."""
+
+  weight: Annotated[
+    float,
+    Setting('Weight lambda of the penalty on the personal model.', ge=0),
+  ] = 0.1
+
+  name = 'ditto'
+
+  def init_memory(self, model):
+    return {name: getattr(model, name) for name in _KEPT}
+
+  def second_training(self):
+    return _Personal(self.weight)
+
+  def personal(self, model, memory):
+    return model._replace(**memory, factor=model.factor[:0])
+
+
+class _Personal(proximal.Proximal):
+  """Trains the personal model."""
+
+  name = 'ditto'
+
+  def init_memory(self, model):
+    return {name: getattr(model, name) for name in _KEPT}
+
+  def initial(self, start, shared, memory):
+    return start._replace(**memory)
+
+  def finish(self, model, carry, trace):
+    return model, None, self.init_memory(model)

@@ -1,0 +1,103 @@
+"""Federated Langevin dynamics: the global model as a chain of samples.
+
+Notation (Deng et al. 2021, section 3 and Eq. 6): U_k client k's energy, the
+negative log-likelihood of its N_k examples plus its share p_k of the prior's;
+p_k its weight in the average; N all examples; h the learning rate of the mean
+loss over N examples, so that the paper's eta is h / N; T the temperature; rho^2
+the shared fraction of the noise.
+  f_k = U_k / p_k
+  w_k <- w_k - eta grad f_k + sqrt(2 eta T) xi_k
+  xi_k = rho z + sqrt((1 - rho^2) / p_k) z_k          z, z_k ~ N(0, I)
+All clients draw the same z in a step. The weighted average of xi_k over the
+clients has variance 1. With one local step, the average is therefore a step of
+Langevin dynamics on the posterior of all examples.
+
+p_k is N_k / N, or 1 / K with `--weighting=equal`. If a round samples M clients,
+weights must be equal, the average has M terms, and z_k has the factor
+sqrt((1 - rho^2) M). With M = 1 and rho 0 this is DSGLD: one chain, which moves
+from client to client (Ahn et al. 2014; Eq. 4 of El Mekkaoui et al. 2021).
+
+References:
+  W. Deng et al. On convergence of federated averaging Langevin dynamics.
+  arXiv:2112.05120 (FA-LD).
+  S. Ahn, B. Shahbaba, M. Welling. Distributed stochastic gradient MCMC. ICML
+  2014.
+  K. El Mekkaoui et al. Federated stochastic gradient Langevin dynamics.
+  UAI 2021.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+from bfl_tf import training
+from bfl_tf.declare.settings import Setting
+from bfl_tf.startup import tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Langevin(training.Part):
+  """Adds the prior's gradient and Langevin noise to SGD.
+
+  Attributes:
+    num_clients: Number of clients of the run.
+    clients_per_round: Number of clients per round; 0 for all.
+    weighting: Weighting of the clients, equal or by number of examples.
+  """
+
+  num_clients: int
+  clients_per_round: int
+  weighting: Any
+  shared_noise: Annotated[
+    float,
+    Setting('Fraction of the noise variance that clients share.', ge=0, le=1),
+  ] = 0.0
+  temperature: Annotated[
+    float, Setting('Temperature of the posterior; 0 for no noise.', ge=0)
+  ] = 1.0
+  prior_scale: Annotated[
+    float, Setting('Standard deviation of the prior of each weight.', gt=0)
+  ] = 1.0
+
+  name = 'langevin'
+  requires = {
+    'client_optimizer': 'is_plain_sgd',
+    'weighting': 'is_constant',
+    'pooling': 'averages_means',
+  }
+  incompatible_with = ('changes_start', 'replaces_model', 'attack')
+  needs_all_examples = True
+
+  def __post_init__(self):
+    if self.clients_per_round and not self.weighting.is_equal:
+      raise ValueError(
+        f'--client_parts=langevin with --clients_per_round='
+        f'{self.clients_per_round} needs --weighting=equal: otherwise the '
+        'variance of the mean noise depends on the sampled clients.'
+      )
+
+  def _share(self, step):
+    """Returns p_k."""
+    if self.weighting.is_equal:
+      return 1.0 / self.num_clients
+    return step.num_examples / step.all_examples
+
+  def gradient(self, gradient, mean, carry, step):
+    n, n_k = step.all_examples, step.num_examples
+    prior = mean / (self.prior_scale**2 * n)
+    return n_k / (n * self._share(step)) * gradient + prior
+
+  def after_step(self, mean, carry, step):
+    own = 1.0 / self._share(step)
+    if self.clients_per_round:
+      own = float(self.clients_per_round)
+    noise = sum(
+      tf.sqrt(variance) * tf.random.stateless_normal(mean.shape, seed)
+      for variance, seed in (
+        (self.shared_noise, step.common_seed),
+        ((1.0 - self.shared_noise) * own, step.seed),
+      )
+    )
+    rate = step.learning_rate / step.all_examples
+    return mean + tf.sqrt(2.0 * rate * self.temperature) * noise, carry

@@ -1,0 +1,160 @@
+"""Tests of federated Langevin dynamics and of the samples of its chain."""
+
+import functools
+
+import numpy as np
+import pytest
+import toys
+
+import bfl_tf
+from bfl_tf import clients, models, server, training
+from bfl_tf.server import pooling
+
+CLIENTS = (range(10), range(10, 50), range(50, 100))
+WEIGHTS = {
+  'size': (pooling.WEIGHTINGS['size'](), np.array([0.1, 0.4, 0.5])),
+  'equal': (pooling.WEIGHTINGS['equal'](), np.full(3, 1 / 3)),
+}
+
+
+def part(weighting='size', sampled=0, **settings):
+  return clients.Langevin(3, sampled, WEIGHTS[weighting][0], **settings)
+
+
+def sent(worker, start, which=(0, 1, 2), rate=0.1):
+  """Returns the means after one step of each client on all its examples."""
+  return np.stack([
+    worker.train(
+      toys.task(start, CLIENTS[k], rate=rate, seed=k, all_examples=100)
+    ).model.mean
+    for k in which
+  ])  # fmt: skip
+
+
+def wide(*parts):
+  """Returns a worker with a network of many weights."""
+  build = functools.partial(
+    models.build, 'mlp', variant='deterministic', input_shape=(4,),
+    num_classes=3, hidden_units=(200, 200),
+  )  # fmt: skip
+  return toys.worker(build, batch_size=100, parts=parts)
+
+
+@pytest.mark.parametrize('weighting', WEIGHTS)
+def test_without_noise_a_step_is_that_of_the_posterior_of_all(weighting):
+  own = part(weighting, temperature=0.0, prior_scale=0.5)
+  worker = toys.worker(batch_size=100, parts=(own,))
+  plain = toys.worker(batch_size=100)
+  start = toys.start(worker)
+  found = WEIGHTS[weighting][1] @ sent(worker, start)
+  whole = plain.train(toys.task(start, range(100))).model.mean
+  expected = whole - 0.1 * start.mean / (0.5**2 * 100)
+  np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ('weighting', 'shared', 'which'),
+  [('size', 0.0, (0, 1, 2)), ('size', 0.5, (0, 1, 2)),
+   ('equal', 1.0, (0, 1, 2)), ('equal', 0.3, (0, 2)), ('equal', 0.0, (1,))],
+)  # fmt: skip
+def test_the_noise_of_the_average_is_that_of_langevin(weighting, shared, which):
+  sampled = len(which) % 3
+  own = part(weighting, sampled, shared_noise=shared)
+  quiet = wide(part(weighting, sampled, temperature=0.0))
+  noisy, start = wide(own), toys.start(quiet)
+  noise = sent(noisy, start, which) - sent(quiet, start, which)
+  weight = WEIGHTS[weighting][1][list(which)]
+  mean = weight @ noise / weight.sum()
+  assert mean.size > 40_000
+  assert np.var(mean) == pytest.approx(2 * 0.1 / 100, rel=0.03)
+  if shared == 1:
+    np.testing.assert_allclose(noise - noise[0], 0, atol=1e-6)
+
+
+def test_a_sample_of_clients_needs_equal_weights():
+  changes = {'client_parts': ('langevin',), 'clients_per_round': 2}
+  with pytest.raises(ValueError, match='weighting=equal'):
+    toys.experiment(**changes)
+  toys.experiment(**changes, weighting='equal')
+
+
+@pytest.mark.slow
+def test_the_chain_samples_the_posterior_of_a_linear_regression():
+  """Unequal clients and one local step, against the exact posterior."""
+  rng, scale = np.random.default_rng(0), 0.5
+  x = rng.normal(size=[100, 2]) @ np.array([[1.0, 0.6], [0.0, 0.8]])
+  y = x @ [1.0, -1.0] + 0.3 + scale * rng.normal(size=100)
+  inputs = np.c_[x, np.ones(100)]
+  precision = inputs.T @ inputs / scale**2 + np.eye(3)
+  exact = np.linalg.inv(precision)
+  mean = exact @ inputs.T @ y / scale**2
+  data = training.Data(
+    np.float32(x),
+    np.float32(y),
+    np.zeros(2, np.float32),
+    np.ones(2, np.float32),
+  )
+  build = functools.partial(
+    models.build, 'logistic', variant='deterministic', input_shape=(2,),
+    num_classes=1,
+  )  # fmt: skip
+  worker = toys.worker(
+    build, data=data, batch_size=100, parts=(part(),),
+    likelihood=training.Gaussian((0.0, 1.0), 'known', scale),
+  )  # fmt: skip
+  model, chain = toys.start(worker), []
+  for number in range(20_500):
+    steps = [
+      worker.train(
+        toys.task(
+          model, indices, rate=0.01, seed=3 * number + k, all_examples=100
+        )
+      ).model.mean
+      for k, indices in enumerate(CLIENTS)
+    ]
+    model = model.replace_mean(np.float32(WEIGHTS['size'][1] @ steps))
+    chain.append(model.mean)
+  samples = np.array(chain[500:], np.float64)
+  size = bfl_tf.startup.tfp.mcmc.effective_sample_size(samples).numpy()
+  error = samples.std(0) / np.sqrt(size)
+  assert np.all(np.abs(samples.mean(0) - mean) < 3 * error)
+  found = np.cov(samples.T)
+  np.testing.assert_allclose(np.diag(found), np.diag(exact), rtol=0.1)
+  assert np.sign(found[0, 1]) == np.sign(exact[0, 1])
+
+
+def test_samples_are_spread_over_the_rounds_after_the_burn_in():
+  stage = server.KeepSamples(num_rounds=10, number=3, burn_in=0.4)
+  pieces = toys.experiment(
+    refine=('keep_samples',), num_rounds=10,
+    **{'keep_samples.number': 3, 'keep_samples.burn_in': 0.4},
+  )  # fmt: skip
+  played = toys.rounds(pieces, 10)
+  counts = [each.info['chain_samples'] for each in played[1:]]
+  assert counts == [0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
+  kept = stage.stored(
+    played[-1].state.slots['keep_samples'], played[-1].state.model
+  )
+  for found, place in zip(kept, (6, 8, 10)):
+    assert np.array_equal(found.mean, played[place].state.model.mean)
+  with pytest.raises(ValueError, match='only 6 of'):
+    server.KeepSamples(num_rounds=10, number=7, burn_in=0.4)
+  with pytest.raises(ValueError, match='GiB'):
+    server.KeepSamples(10**9, 10**9, 0.0).init(played[-1].state.model)
+
+
+def test_a_loaded_run_predicts_with_its_samples(tmp_path):
+  config = toys.experiment(
+    refine=('keep_samples',), num_rounds=6, predictor='chain',
+    **{'keep_samples.number': 3},
+  ).config  # fmt: skip
+  bfl_tf.run(config, tmp_path / 'run', show_progress=False)
+  stored = np.load(tmp_path / 'run' / 'predictions.npz')
+  trained = bfl_tf.load(tmp_path / 'run')
+  found = trained.predict(toys.blobs().test.x)
+  assert len(trained.members) == 3
+  np.testing.assert_array_equal(found.probs, stored['probs'])
+  np.testing.assert_array_equal(
+    found.epistemic_uncertainty, stored['epistemic_uncertainty']
+  )
+  assert np.any(found.epistemic_uncertainty > 0)
