@@ -98,7 +98,7 @@ def _report(path):
   report_files.write(path, report)
   for line in report_files.lines(path, report):
     print(line)
-  if run.trained.keeps_personal_models:
+  if run.trained.has_personal_models:
     parts = ', '.join(run.trained.config.client_parts)
     print(
       f'columns personal_*: models that the clients keep (--client_parts='

@@ -200,31 +200,40 @@ class Trained:
     if self.state is None or str(client) not in self.clients:
       some = ', '.join(self.clients[:5]) or 'none'
       raise ValueError(f'the run has no client {client!r}; it has: {some}.')
-    if self.config.engine != 'local':
+    memory = self.state.memories.get(self.clients.index(str(client)))
+    if personal.is_on_node(memory):
       raise ValueError(
-        'the memories of clients with --engine=flower are on their nodes.'
+        'the memories of this run are on the nodes of its clients: use bfl-tf '
+        'report --superlink.'
       )
-    return self.state.memories.get(self.clients.index(str(client)))
+    return memory
 
   def personal(self, client: str) -> Trained:
     """Returns a client's personal model; arguments and errors as of `memory`.
 
     A client that was never sampled has that of its initial memory.
     """
-    if not personal.makes_models(self._plan):
+    if not self.has_personal_models:
       raise ValueError(
         'the clients of this run have no personal models: use --method=fedbn, '
         'or bfl-tf report --personalize_epochs.'
       )
+    return self.with_memory(self.memory(client))
+
+  def with_memory(self, memory: Mapping[str, Any] | None) -> Trained:
+    """Returns the personal model of a client with this memory.
+
+    Args:
+      memory: Memory by part name; None for the initial memory.
+    """
     layout = self._predictors[0].layout
-    memory = self.memory(client)
     own = personal.model_of(self._plan, layout, self.weights, memory)
     return self.replace(own)
 
   @property
-  def keeps_personal_models(self) -> bool:
-    """Whether `personal` works."""
-    return personal.makes_models(self._plan) and self.config.engine == 'local'
+  def has_personal_models(self) -> bool:
+    """Whether the clients of the run have personal models."""
+    return personal.makes_models(self._plan)
 
   @functools.cached_property
   def model(self) -> tf_keras.Model:

@@ -159,7 +159,7 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
 
 def _personal_scores(run) -> Iterator[tuple[str, Row]]:
   """Yields the scores of the personal models that the clients keep."""
-  if run.trained.keeps_personal_models:
+  if run.trained.has_personal_models:
     for site, rows in run.test.sites:
       if site in run.trained.clients:
         own, share = run.trained.personal(site), run.test.take(rows)
@@ -174,10 +174,19 @@ def _merged(*rows) -> dict[str, Row]:
 
 
 def _scores(prefix, trained, share, sets) -> Row:
-  scores = site_statistics.of(trained.predict(share.x), share.y, sets)
+  found = site_statistics.of(trained.predict(share.x), share.y, sets)
+  return own_row(prefix, found, sets)
+
+
+def own_row(
+  prefix: str,
+  statistics: site_statistics.Statistics,
+  sets: prediction_sets.PredictionSets | None,
+) -> Row:
+  """Returns the scores of a site's own model, as columns with a prefix."""
   return {
     f'{prefix}_{name}': score
-    for name, score in scores.row(sets).items()
+    for name, score in statistics.row(sets).items()
     if name.partition('_')[0] in _OWN_SCORES
   }
 

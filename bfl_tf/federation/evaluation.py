@@ -56,6 +56,9 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
+    initial = getattr(experiment.method.objective, 'initial_scale', 0)
+    if initial:
+      scores['scale_ratio'] = scores['median_scale'] / initial
   if last and dataset.calibration is not None:
     scores['temperature'] = _temperature(experiment, result.state, likelihood)
   return Evaluated(scores, predictive, groups)

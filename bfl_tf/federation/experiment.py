@@ -98,7 +98,9 @@ class Experiment:
     )
     method = Method.build(plan, resources)
     made = cls(method, dataset, partition, held, workers)
-    if any(part.has('personal') for part in plan.parts):
+    if config.engine == 'local' and any(
+      part.has('personal') for part in plan.parts
+    ):
       made.personal_rows()  # A client without test examples is an error.
     return made
 

@@ -25,6 +25,11 @@ def makes_models(plan: Plan) -> bool:
   return any(part.has('personal') for part in plan.parts)
 
 
+def is_on_node(memory: Mapping[str, Any] | None) -> bool:
+  """Returns whether only the round of a memory is here, as in deployments."""
+  return memory is not None and {*memory} == {'round'}
+
+
 def model_of(
   plan: Plan,
   layout: weights.Layout,
@@ -62,7 +67,9 @@ def evaluate(
     if memories are on other machines.
   """
   method, config = experiment.method, experiment.config
-  if not makes_models(method) or config.engine != 'local':
+  if not makes_models(method) or any(
+    is_on_node(memory) for memory in state.memories.values()
+  ):
     return {}
   likelihood = experiment.workers[0].likelihood
   test, untrained, found = experiment.dataset.test, 0, []

@@ -93,7 +93,8 @@ def evaluate(
   question = messages.Question(**tree, model=model)
   _check_client(context, question.client)
   node = context.node_config
-  reply = {**answer(question, Own.of(node)), 'name': str(node.get('name', ''))}
+  memory_dir, name = (str(node.get(key, '')) for key in ('memory', 'name'))
+  reply = {**answer(question, Own.of(node), memory_dir), 'name': name}
   return flwr_app.Message(messages.pack(reply), reply_to=message)
 
 
@@ -264,25 +265,34 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
   return config, run_data.load(config)
 
 
-def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
+def answer(
+  question: messages.Question, own: Own, memory_dir: str = ''
+) -> Mapping[str, Any]:
   """Returns sums over the held-out examples of a node's own file.
 
   Args:
     question: Question of the server.
     own: The node's own file.
+    memory_dir: Directory for the memories that the node stores.
 
   Raises:
     ValueError: The node has no such examples, or does not permit their use.
   """
-  if not own.data or question.share not in ('calibration', 'test'):
+  # Each share is also one of the file's splits, except `personal`.
+  share = {
+    'calibration': 'calibration',
+    'test': 'test',
+    'personal': 'test',
+  }.get(question.share)
+  if not own.data or share is None:
     raise ValueError(
       'only a calibration or test share of a file of this node can be evaluated'
     )
   config, dataset = read(question.flags, own)
   task = Task.from_json(question.task)
-  split = dataset.recoded(task.features).splits.get(question.share)
+  split = dataset.recoded(task.features).splits.get(share)
   if split is None or not len(split.y):
-    raise ValueError(f'the file of this node has no {question.share} share')
+    raise ValueError(f'the file of this node has no {share} share')
   sets = None
   if question.limits.size:
     # Rounds to whole bins: finer limits could reveal an example's score.
@@ -297,6 +307,14 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
     config.mixed_precision and training.has_mixed_precision(),
   )
   trained = Trained(config.replace(num_workers=1), task, question.model)
+  if question.share == 'personal':
+    memory = None
+    if question.accepted >= 0:
+      kept = client_state.Kept.of(
+        memory_dir, question.run, question.flags, question.client
+      )
+      memory = kept.take(question.accepted)
+    trained = trained.with_memory(memory)
   prediction, y = trained.predict(split.x), split.y
   if not task.is_numeric:
     y = data_summaries.numbers(dataset, task.classes)[y]

@@ -39,6 +39,7 @@ class FederatedEvaluation:
     trained: Model of the run.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
       for numeric labels.
+    run: Name of the run, as of `messages.Order`.
     seconds: Time limit for a reply.
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
@@ -48,6 +49,7 @@ class FederatedEvaluation:
   introduced: Mapping[int, data_summaries.DataSummary]
   trained: model.Trained
   score: str
+  run: str = ''
   seconds: float = math.inf
   rejected: dict[int, str] = dataclasses.field(default_factory=dict)
   names: dict[int, str] = dataclasses.field(init=False)
@@ -78,34 +80,44 @@ class FederatedEvaluation:
       sets = prediction_sets.PredictionSets.of(
         counts, trained.num_samples(), self.score
       )
+    found = self._statistics('test', sets)
+    own: Mapping[int, Any] = {}
+    if trained.has_personal_models:
+      own = self._statistics('personal', None)
+    by_name = {self.names[client]: sums for client, sums in found.items()}
+    report = reports.Report.of(
+      trained,
+      by_name,
+      functools.reduce(lambda a, b: a.merge(b), by_name.values()),
+      sets,
+      list(self.names.values()),
+      {
+        self.names[client]: reports.own_row('personal', sums, None)
+        for client, sums in own.items()
+      },
+    )
+    rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
+    return dataclasses.replace(report, rejected=rejected)
+
+  def _statistics(self, share: str, sets: Any) -> dict[int, Any]:
+    """Returns statistics by client; arguments as of `_answers`."""
     # Shapes and dtypes do not depend on the example.
-    one = np.ones(1, np.float32)
+    one, task = np.ones(1, np.float32), self.trained.task
     like = site_statistics.of(
       model.NumericPrediction(one, one, one, one)
-      if trained.task.is_numeric
-      else model.Prediction(
-        np.eye(trained.task.num_classes)[:1], one, one, one
-      ),
+      if task.is_numeric
+      else model.Prediction(np.eye(task.num_classes)[:1], one, one, one),
       np.zeros(1, int),
       sets,
     )
     made: Any = type(like)
     answers = self._answers(
-      'test',
+      share,
       sets,
       like._asdict(),
       lambda arrays, size: made(**arrays).check(size),
     )
-    by_name = {self.names[c]: made(**arrays) for c, arrays in answers.items()}
-    report = reports.Report.of(
-      trained,
-      by_name,
-      functools.reduce(made.merge, by_name.values()),
-      sets,
-      list(self.names.values()),
-    )
-    rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
-    return dataclasses.replace(report, rejected=rejected)
+    return {client: made(**arrays) for client, arrays in answers.items()}
 
   def _answers(
     self,
@@ -132,7 +144,8 @@ class FederatedEvaluation:
       arrays = user_code.attempt(_read, reply, like)
       if not isinstance(arrays, BaseException):
         sums = {name: arrays[name] for name in like}
-        num_examples = self.introduced[client].held[share]
+        held = self.introduced[client].held
+        num_examples = held['test' if share == 'personal' else share]
         if error := user_code.attempt(check, sums, num_examples):
           arrays = error
       if isinstance(arrays, BaseException):
@@ -163,9 +176,12 @@ class FederatedEvaluation:
       if client not in there:
         self.rejected[client] = f'{share} share: it has no SuperNode'
         continue
+      state = self.trained.state
+      memory = state.memories.get(client, {}) if state else {}
       question = messages.Question(
-        flags, client, task, share, self.score, limits.astype(np.int32), {}
-      )
+        flags, client, task, share, self.score, limits.astype(np.int32), {},
+        self.run, int(memory.get('round', -1)),
+      )  # fmt: skip
       message = flwr_app.Message(
         messages.pack(question, packed), there[client], 'evaluate'
       )

@@ -71,11 +71,15 @@ class Question(NamedTuple):
     flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     client: Number of the client.
     task: A `Task` as JSON.
-    share: `calibration` or `test`.
+    share: `calibration` or `test`, or `personal` for the personal model on the
+      test share.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`.
     limits: `[num_levels]` int32, the number of score bins in a set for each of
       `prediction_sets.LEVELS`; empty without a calibration share.
-    model: Weights of the model to evaluate.
+    model: Weights of the global model.
+    run: Name of the run, as of `Order`.
+    accepted: Last round whose update of this client was accepted, as of
+      `Order`.
   """
 
   flags: str
@@ -85,6 +89,8 @@ class Question(NamedTuple):
   score: str
   limits: Any
   model: Any
+  run: str = ''
+  accepted: int = -1
 
 
 def pack(

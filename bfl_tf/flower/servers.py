@@ -94,8 +94,9 @@ def _score(grid, settings):
   seconds = float(settings['answer-timeout']) or config.client_timeout
   with run_directory.locked('run'):
     report = federated_evaluation.FederatedEvaluation(
-      nodes, introduced, trained, str(settings['sets']), seconds or math.inf
-    ).report()
+      nodes, introduced, trained, str(settings['sets']),
+      str(settings['output-dir']), seconds or math.inf,
+    ).report()  # fmt: skip
     report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # `_Marked` does not mark empty lines, and unmarked lines are not shown.

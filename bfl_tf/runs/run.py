@@ -20,6 +20,9 @@ from bfl_tf.runs import checkpoints, directory, progress, task
 # 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
 # the standard deviation of an initial kernel.
 _FEW_STEPS = 50
+# After so many steps per client, a median scale within this fraction of its
+# initial value has not been learned.
+_MANY_STEPS, _UNCHANGED = 500, 0.05
 
 
 def run(
@@ -209,6 +212,21 @@ class Run:
         'each class beside accuracy'
       )
 
+  def _warn_of_scale(self, rows):
+    """Warns of a posterior whose standard deviations did not change."""
+    ratio = rows[-1].get('scale_ratio', 0)
+    steps = sum(
+      row['local_steps'] / max(1, row['clients_pooled']) for row in rows[1:]
+    )
+    if steps > _MANY_STEPS and abs(ratio - 1) < _UNCHANGED:
+      owner = self._experiment.method.inference.owner
+      self._progress.say(
+        f'warning: the median standard deviation of the weights is still '
+        f'{ratio:.3f} times --{owner}.initial_scale after {steps:.0f} local '
+        'steps per client: choose the initial scale on validation examples, '
+        'or a faster rate (--ivon.beta_2 for IVON)'
+      )
+
   def _record(self, result):
     """Writes the metrics row, then the checkpoint.
 
@@ -294,6 +312,7 @@ class Run:
     if self._draw_plots and (path / run_files.PREDICTIONS).exists():
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
+    self._warn_of_scale(rows)
     if state.round < self._config.num_rounds:
       self._progress.say(
         f'stopped after round {state.round} of {self._config.num_rounds}: the '

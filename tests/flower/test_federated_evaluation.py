@@ -19,6 +19,7 @@ from bfl_tf.analysis import (
 from bfl_tf.config.config import Config
 from bfl_tf.flower import (
   client_side,
+  client_state,
   federated_evaluation,
   messages,
   nodes,
@@ -50,7 +51,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
   return federated_evaluation.FederatedEvaluation(
-    *there, trained, 'raps', 0.05
+    *there, trained, 'raps', str(run_dir), 0.05
   ).report()
 
 
@@ -258,3 +259,34 @@ def test_nodes_report_scores_of_numeric_labels(tmp_path):
     assert expected == pytest.approx({name: row[name] for name in expected})
   lines = list(report_files.lines(run_dir, found))
   assert any(line.startswith('90 % intervals') for line in lines)
+
+
+def test_nodes_score_the_personal_models_that_they_keep(files, tmp_path):
+  *own, server = files
+  changes = {'engine': 'flower', 'client_parts': ('ditto',)}
+  config, path = (
+    Config.of(wines.SETTINGS | changes | {'dataset': server}),
+    tmp_path / 'run',
+  )
+  grid = wines.grid(own)
+  for config_of_node in grid.node_configs.values():
+    config_of_node['memory'] = str(tmp_path / 'memory')
+  flags = '\n'.join(flags_file.flag_lines(config))
+  servers._execute(grid, wines.settings(path, flags))
+  servers._score(grid, wines.settings(path))
+  with (path / 'sites' / 'sites.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  trained = analysis.load(path)
+  with pytest.raises(ValueError, match='on the nodes'):
+    trained.personal('1')
+  for client, row in enumerate(rows):
+    kept = client_state.Kept.of(
+      str(tmp_path / 'memory'), str(path), flags, client
+    )
+    found = trained.with_memory(kept.take(1))
+    split = data.load(own[client]).test
+    names = trained.task.class_names
+    y = [names.index(data.load(own[client]).class_names[c]) for c in split.y]
+    accuracy = metrics.accuracy(found.predict(split.x).probs, y)
+    assert float(row['personal_accuracy']) == pytest.approx(accuracy)
+    assert row['personal_nll'] != row['nll']
