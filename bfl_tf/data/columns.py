@@ -52,7 +52,8 @@ def by_site(ids: np.ndarray) -> list[tuple[str, np.ndarray]]:
     np.asarray(ids), return_inverse=True, return_counts=True
   )
   order = np.argsort(owner, kind='stable')  # One sort for all sites.
-  parts = np.split(order, np.cumsum(sizes)[:-1])
+  # Without examples, `np.split` returns one part.
+  parts = np.split(order, np.cumsum(sizes)[:-1])[: names.size]
   return [(str(name), part) for name, part in zip(names, parts, strict=True)]
 
 
