@@ -1,0 +1,341 @@
+"""Compare all methods after equal tuning: our own experiment.
+
+  python -m experiments.fair --step=tune --output_dir=results/fair
+  python -m experiments.fair --step=score --output_dir=results/fair
+  python -m experiments.fair --step=tables --output_dir=results/fair
+
+tune runs eight trials per method on three quarters of the training examples,
+with random values from the ranges below. score runs the trial with the lowest
+validation NLL on all training examples, with five seeds, in each setting. Both
+append a row per run to a .csv file, and skip runs that have a row. tables
+writes one table per setting. --methods=mine.flags adds a method file; its
+learning rate is tuned. Exit code 2: a flag is wrong.
+"""
+
+from collections.abc import Iterator, Mapping
+import csv
+import itertools
+import math
+import pathlib
+import tempfile
+import time
+from typing import Any
+
+from absl import flags
+import numpy as np
+
+from bfl_tf import files, runs, training, version
+from bfl_tf.analysis import loading, reports, uncertainty
+from bfl_tf.config import config as config_lib
+from bfl_tf.config import method_file
+from bfl_tf.federation import run_data
+from bfl_tf.runs import checkpoints, significance, tables
+from experiments import command_line
+from experiments.harness import search_space
+
+_STEP = flags.DEFINE_enum(
+  'step', 'tune', ['tune', 'score', 'tables'], 'Step of the comparison.'
+)
+_METHODS = flags.DEFINE_list(
+  'methods', [], 'Methods to run, names or paths of method files; empty: all.'
+)
+_OUTPUT_DIR = flags.DEFINE_string(
+  'output_dir', 'results/fair', 'Directory of the .csv files and the tables.'
+)
+_PRESET = 'configs/fair.flags'
+_TRIALS, _SEEDS = 8, range(5)
+_RATE = 'client_learning_rate'
+# Range of the learning rate, by client optimizer.
+_RATES = {
+  'adam': 'log:0.0003:0.03',
+  'sgd': 'log:0.003:0.3',
+  'ivon': 'log:0.0003:0.03',
+  'laplace': 'log:0.0003:0.03',
+}
+_KL = {'flipout.temperature': 'log:0.001:1'}
+# At most two more settings, by method.
+RANGES: dict[str, dict[str, str]] = {
+  'fedavg': {},
+  'fedprox': {'proximal.weight': 'log:0.001:1'},
+  'fedavgm': {'momentum.decay': 'uniform:0.3:0.95'},
+  'fedadam': {'adaptive.learning_rate': 'log:0.001:0.1'},
+  'fednova': {},
+  'scaffold': {},
+  'feddyn': {'feddyn.alpha': 'log:0.001:1'},
+  'fedlap': {'fedlap.delta': 'log:1:100'},
+  'fedbe': {'distil.learning_rate': 'log:0.0001:0.01'},
+  'mc_dropout': {'mc_dropout.rate': 'uniform:0.05:0.5'},
+  **{
+    f'flipout_{rule}': _KL
+    for rule in ('nwa', 'ws', 'lp', 'llp', 'wc', 'conflation')
+  },
+  'flipout_dwc': {},
+  'swag': {},
+  'ivon': {
+    'ivon.temperature': 'log:0.001:1',
+    'ivon.initial_scale': 'log:0.003:0.05',
+  },
+  'laplace': {'laplace.prior_scale': 'log:0.1:10'},
+  'fola': {'laplace.prior_scale': 'log:0.1:10'},
+  'pvi': {'pvi.damping': 'log:0.03:0.3'},
+  'bayes_admm': {'ivon.temperature': 'log:0.001:1'},
+  'fedlap_cov': {'pvi.damping': 'log:0.03:0.3'},
+  'fedpa': {'fedpa.shrinkage': 'log:0.001:1'},
+  'fa_ld': {'langevin.temperature': 'log:0.001:1'},
+  'dsgld': {'langevin.temperature': 'log:0.001:1'},
+  'fedper': {},
+  'ditto': {'ditto.weight': 'log:0.01:10'},
+  'pfedbayes': {'flipout.temperature': 'log:0.001:1'},
+  'fl_swag': {},
+  'fedfisher': {'laplace.prior_scale': 'log:1:100'},
+  'beta_predictive_bayes': {},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+  'iid': {'partition': 'iid'},
+  'dirichlet': {},
+  'many': {
+    'num_clients': 100,
+    'clients_per_round': 10,
+    'dirichlet.min_examples': 10,
+  },
+}
+_OTHERS = (('near', 'mnist'), ('far', 'cifar10'))
+_EXAMPLES = 2000
+
+
+def main() -> None:
+  """Executes the step."""
+  command_line.terminable()
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
+  training.configure(1)
+  methods = _METHODS.value or list(RANGES)
+  if _STEP.value == 'tables':
+    _write_tables(folder)
+    return
+  step = _trials if _STEP.value == 'tune' else _final_runs
+  name, number = f'{_STEP.value}.csv', 0
+  for key, config in step(folder, methods):
+    known = _rows(folder / name)
+    if any(all(row[k] == v for k, v in key.items()) for row in known):
+      continue
+    row = {**key, **_measured(config, _STEP.value == 'score')}
+    _append(folder / name, row)
+    number += 1
+    print(f'{", ".join(key.values())}: nll {row["nll"]}', flush=True)
+  print(f'{number} new rows in {folder / name}')
+
+
+def _rows(path) -> list[dict[str, str]]:
+  if not path.exists():
+    return []
+  with path.open(newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def _append(path, row):
+  tables.write_csv(path, [*_rows(path), row])
+
+
+def _task(method, name) -> dict[str, Any]:
+  """Returns the flags of a setting, for a method."""
+  needs = method_file.read(method).get('needs', ())
+  task = {**config_lib.read_flagfile(_PRESET), **SETTINGS[name]}
+  if 'one_round' in needs:
+    task |= {'num_rounds': 1, 'local_epochs': 100}
+  if 'one_client' in needs:
+    # As many trained clients as in the other methods.
+    cohort = task['clients_per_round'] or task['num_clients']
+    task |= {'clients_per_round': 1, 'num_rounds': 20 * cohort}
+    task['eval_every'] = task['num_rounds']
+  return task
+
+
+def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
+  """Yields the key and the config of each trial."""
+  for method in methods:
+    fixed = {**_task(method, 'dirichlet'), 'validation_split': 0.25}
+    optimizer = method_file.read(method).get('client_optimizer', 'adam')
+    ranges = {_RATE: _RATES[optimizer], **RANGES.get(method, {})}
+    draws = [f'{key}={span}' for key, span in ranges.items()]
+    space = search_space.space(
+      fixed, (), [f'method={method}'], draws, num_draws=_TRIALS
+    )
+    for number, config in enumerate(space.configs.values()):
+      values = {key: f'{config.get(key):.4g}' for key in ranges}
+      chosen = ' '.join(f'--{key}={value}' for key, value in values.items())
+      key = {'method': method, 'trial': f'{number}', 'values': chosen}
+      yield key, config
+
+
+def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
+  """Yields the key and the config of each run with the best trial's values."""
+  trials = _rows(folder / 'tune.csv')
+  for method, name in itertools.product(methods, SETTINGS):
+    own = [row for row in trials if row['method'] == method]
+    if len(own) < _TRIALS:
+      print(f'{method}: {len(own)} of {_TRIALS} trials; run --step=tune')
+      continue
+    best = min(own, key=lambda row: _number(row['nll'], math.inf))
+    values = dict(
+      text.removeprefix('--').split('=') for text in best['values'].split()
+    )
+    known = {**config_lib.FIELDS, **search_space._known()}
+    typed = {key: known[key].kind(value) for key, value in values.items()}
+    for seed in _SEEDS:
+      try:
+        config = config_lib.Config.of(
+          {**_task(method, name), 'method': method, 'seed': seed, **typed},
+          typed=typed,
+        )
+      except ValueError as error:
+        print(f'{method} in {name} is left out: {error}')
+        break
+      yield {'method': method, 'setting': name, 'seed': f'{seed}'}, config
+
+
+def _number(text, default=math.nan):
+  value = float(text) if text else math.nan
+  return default if math.isnan(value) else value
+
+
+def _measured(config, is_final) -> dict[str, Any]:
+  """Runs a config and returns the columns of its row."""
+  with tempfile.TemporaryDirectory() as folder:
+    path, started = pathlib.Path(folder) / 'run', time.process_time()
+    try:
+      summary = runs.run(config, path, show_progress=False)
+    except Exception as error:
+      return {'nll': '', 'failure': f'{type(error).__name__}: {error}'[:200]}
+    seconds = time.process_time() - started
+    prefix = '' if is_final else 'validation_'
+    row = {
+      name: f'{summary["final"][prefix + name]:.6g}'
+      for name in ('nll', 'accuracy', 'ece')
+    }
+    row |= {'failure': '', 'cpu_seconds': f'{seconds:.1f}'}
+    if is_final and math.isfinite(float(row['nll'])):
+      row |= _scores(config, path, summary)
+    return row | {'version': version.__version__}
+
+
+def _scores(config, path, summary) -> dict[str, str]:
+  """Returns further scores, bytes and memory of a finished run."""
+  loaded = loading.load_run(path, calibrate_on_test=0.5)
+  others = [
+    uncertainty.other(*each, loaded.dataset, _EXAMPLES) for each in _OTHERS
+  ]
+  evaluated = uncertainty.evaluate(
+    loaded, others, num_examples=_EXAMPLES, corrupt=False
+  )
+  found = {
+    **uncertainty.scores_by_name(evaluated.tables),
+    **reports.scores_by_name(reports.report(loaded)),
+    **{k: v for k, v in summary['final'].items() if k.startswith('personal_')},
+    'worst_client': _worst_client(config, loaded),
+    **_costs(path),
+  }
+  return {name: f'{found[name]:.6g}' for name in SCORES if name in found}
+
+
+SCORES = (
+  'aurc_normalized_entropy', 'size_0.9', 'coverage_0.9',
+  *(f'{place}_{name}_auroc' for place in ('near_mnist', 'far_cifar10')
+    for name in ('normalized_entropy', 'epistemic_uncertainty')),
+  'worst_client', 'personal_accuracy', 'personal_nll',
+  'personal_lowest_accuracy', 'bytes_up', 'bytes_down', 'bytes_of_client',
+  'bytes_of_server',
+)  # fmt: skip
+
+
+def _worst_client(config, loaded) -> float:
+  """Returns the lowest accuracy of the global model on a client's examples."""
+  dataset, trained = loaded.dataset, loaded.trained
+  partition, _ = run_data.partition_dataset(config, dataset)
+  right = trained.predict(dataset.test.x).probs.argmax(-1) == dataset.test.y
+  rows = run_data.test_rows(
+    dataset, partition, range(len(partition)), config.seed
+  )
+  return min(float(right[each].mean()) for each in rows.values())
+
+
+def _costs(path) -> dict[str, float]:
+  """Returns bytes per round, and bytes kept between rounds."""
+  rows = tables.read(path / 'metrics.csv')[1:]
+  state = checkpoints.restore(path)
+  memory = next(iter(state.memories.values()), {})
+  return {
+    **{
+      name: float(np.mean([row[name] for row in rows]))
+      for name in ('bytes_up', 'bytes_down')
+    },
+    'bytes_of_client': _size(memory),
+    'bytes_of_server': state.model.num_bytes + _size(state.slots),
+  }
+
+
+def _size(tree: Mapping[str, Any]) -> int:
+  return sum(
+    _size(value) if isinstance(value, Mapping) else np.asarray(value).nbytes
+    for value in tree.values()
+  )
+
+
+def _write_tables(folder):
+  """Writes a table per setting: means over seeds, tests against FedAvg."""
+  rows = _rows(folder / 'score.csv')
+  for setting in SETTINGS:
+    own = [row for row in rows if row['setting'] == setting]
+    lines = _table(own)
+    files.write_text(folder / f'{setting}.md', '\n'.join(lines) + '\n')
+    print(f'{setting}:', *lines, '', sep='\n')
+
+
+_COLUMNS = ('accuracy', 'nll', 'ece', *SCORES, 'cpu_seconds')
+
+
+def _table(rows) -> list[str]:
+  """Returns the lines of a table; a star marks a significant difference."""
+  by_method: dict[str, dict[str, dict[str, str]]] = {}
+  for row in rows:
+    by_method.setdefault(row['method'], {})[row['seed']] = row
+  base = by_method.get('fedavg', {})
+  shown = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
+  stars = {name: _stars(by_method, base, name) for name in shown[:3]}
+  lines = [
+    f'| method | seeds | {" | ".join(shown)} |',
+    '|' + '---|' * (len(shown) + 2),
+  ]
+  for method, of_seed in by_method.items():
+    cells = [method, f'{len(of_seed)}']
+    for name in shown:
+      values = np.array([_number(row.get(name)) for row in of_seed.values()])
+      values = values[np.isfinite(values)]
+      error = significance.standard_error(values)
+      text = f'{values.mean():.4g}' if values.size else '-'
+      if error is not None and name in stars:
+        star = '*' if method in stars[name] else ''
+        text += f' ± {error:.2g}{star}'
+      cells.append(text)
+    lines.append(f'| {" | ".join(cells)} |')
+  return lines
+
+
+def _stars(by_method, base, name) -> set[str]:
+  """Returns the methods that differ from FedAvg, paired by seed, by Holm."""
+  tests = {}
+  for method, of_seed in by_method.items():
+    differences = np.array([
+      _number(of_seed[seed][name]) - _number(base[seed][name])
+      for seed in of_seed.keys() & base.keys()
+    ])  # fmt: skip
+    differences = differences[np.isfinite(differences)]
+    test = significance.student(differences) if method != 'fedavg' else None
+    if test:
+      tests[method] = test.p_value
+  passed = significance.holm(list(tests.values()))
+  return {method for method, is_new in zip(tests, passed) if is_new}
+
+
+if __name__ == '__main__':
+  command_line.main(main)
