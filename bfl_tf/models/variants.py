@@ -50,12 +50,10 @@ class Deterministic:
 
 
 @dataclasses.dataclass(frozen=True)
-class MCDropout:
+class MCDropout(Deterministic):
   """Dropout at inference (Gal & Ghahramani 2016)."""
 
   is_random: ClassVar[bool] = True
-  is_point: ClassVar[bool] = True
-  is_variational: ClassVar[bool] = False
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2

@@ -105,8 +105,8 @@ def rows(
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
     `standard_deviation`, `standard_error`, the number `n` of finite values and
     the number of `seeds`. A baseline adds the `difference` from it,
-    `difference_standard_error`, `p_value` and `significant`. Groups with
-    failures add `failure`, the reasons.
+    `difference_standard_error`, `p_value` without and `significant` with Holm's
+    correction. Groups with failures add `failure`, the reasons.
 
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.
