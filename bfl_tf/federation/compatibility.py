@@ -44,17 +44,12 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
           f'--client_parts={part.name} needs {_having(role, fact)}.'
         )
     for fact in part.incompatible_with:
-      for other in plan.parts:
+      for other in (*plan.parts, *plan.attacks):
         if other is not part and getattr(other, fact, False):
           raise ValueError(
             f'--client_parts={part.name} cannot be combined with '
             f'{other.name}: remove one of them.'
           )
-      if fact == 'attack' and plan.attacks:
-        raise ValueError(
-          f'--client_parts={part.name} cannot be combined with --attack: '
-          'remove one of them.'
-        )
     if part.keeps_batch_norm and plan.config.batch_norm == 'recalibrate':
       raise ValueError(
         f'--client_parts={part.name} keeps batch normalization on the clients: '
