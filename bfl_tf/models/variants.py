@@ -67,8 +67,7 @@ class Flipout:
   is_point: ClassVar[bool] = False
   is_variational: ClassVar[bool] = True
   initial_scale: Annotated[
-    float,
-    Setting('Initial standard deviation of the weights.', gt=0),
+    float, Setting('Initial standard deviation of the weights.', gt=0)
   ] = 0.05
 
 

@@ -181,8 +181,5 @@ def partition(run_dir: RunDir) -> Partition:
 
 
 def _table(path):
-  with (
-    files.reading(path),
-    open(path, newline='', encoding='utf-8') as file,
-  ):
+  with files.reading(path), open(path, newline='', encoding='utf-8') as file:
     return [line for line in csv.reader(file) if line]

@@ -20,9 +20,7 @@ _USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 
 def compare(
-  runs: recorded.Runs,
-  baseline: str = '',
-  scores: Sequence[str] = (),
+  runs: recorded.Runs, baseline: str = '', scores: Sequence[str] = ()
 ) -> Any:
   """Compares settings over seeds, as `bfl-tf compare` does.
 

@@ -249,10 +249,7 @@ class Distil(Stage):
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(
-    self,
-    start: weights.Weights,
-    mixtures: training.Mixtures,
-    seed: np.ndarray,
+    self, start: weights.Weights, mixtures: training.Mixtures, seed: np.ndarray
   ) -> tuple[weights.Weights, dict[str, float]]:
     """Trains a student from `start` on the union of its teachers.
 

@@ -212,11 +212,7 @@ def _mix(size, mixed, other_size, other):
 
 
 def recalibrate(
-  workers: Sequence,
-  model: weights.Weights,
-  x: np.ndarray,
-  *,
-  seed: np.ndarray,
+  workers: Sequence, model: weights.Weights, x: np.ndarray, *, seed: np.ndarray
 ) -> weights.Weights:
   """Re-estimates the moving statistics of batch normalization.
 

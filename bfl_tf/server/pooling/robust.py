@@ -110,8 +110,7 @@ class MultiKrum(Median):
   """
 
   bad: Annotated[
-    float,
-    Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5),
+    float, Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5)
   ] = 0.2
 
   def check(self, num_clients, rank, size):
