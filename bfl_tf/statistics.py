@@ -80,10 +80,7 @@ class Statistic(Protocol):
   """A frozen dataclass; equal statistics are computed once."""
 
   def accumulate(
-    self,
-    update: ClientUpdate,
-    weight: float,
-    reference: weights.Weights,
+    self, update: ClientUpdate, weight: float, reference: weights.Weights
   ) -> Sums:
     """Returns the sums of one client."""
 
@@ -152,11 +149,7 @@ def merge(into: Sums, other: Sums) -> Sums:
     name: {**into.tables.get(name, {}), **other.tables.get(name, {})}
     for name in {**into.tables, **other.tables}
   }
-  return Sums(
-    max(into.max_weight, other.max_weight),
-    vectors,
-    tables,
-  )
+  return Sums(max(into.max_weight, other.max_weight), vectors, tables)
 
 
 def reduced(

@@ -92,7 +92,7 @@ def _method(name):
     found = _components(method_file.read(name))
   elif not found and ':' in name:
     factory = registry.resolve('describe', name, {})
-    found = [(registry.short_name(name, {}), [], factory)]
+    found = [(name, [], factory)]
   if not (texts or found):
     known = {known for known, *_ in _methods()} | {*method_file.names()}
     registry.check_choice('describe', name, sorted(known))
@@ -103,7 +103,7 @@ def _components(flags_of):
   """Returns the name, the role and the factory of each component of a file."""
   roles = catalog.roles(flags_of, [k for k in flags_of if k in config.ROLES])
   return [
-    (method.name, [method.role], method.factory)
+    (method.requested_name, [method.role], method.factory)
     for method in selection.Selection(roles, {}).methods
   ]
 
@@ -121,6 +121,7 @@ def _methods() -> list[tuple[str, list[str], Any]]:
 
 def _one(name, roles, factory) -> Iterator[str]:
   chosen = ', '.join(f'--{role}={name}' for role in roles)
+  name = registry.short_name(name, {})
   yield f'{name} ({chosen})' if roles else name
   doc = inspect.getdoc(factory) or ''
   # The default docstring of a dataclass is its signature.

@@ -281,10 +281,7 @@ class Trained:
     return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
 
   def predict(
-    self,
-    x: np.ndarray,
-    num_samples: int | None = None,
-    seed: int | None = None,
+    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
   ) -> Any:
     """Predicts as in the run's last evaluation.
 

@@ -69,9 +69,7 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
 
 
 def apply(
-  experiment: Experiment,
-  state: state_lib.State,
-  change: Change,
+  experiment: Experiment, state: state_lib.State, change: Change
 ) -> state_lib.Round:
   """Makes a change and pools again; an error leaves `state` unchanged.
 

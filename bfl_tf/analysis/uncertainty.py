@@ -220,9 +220,7 @@ def calibration(
   }
 
 
-def temperature_data(
-  run: loading.LoadedRun,
-) -> tuple[str, data.Split] | None:
+def temperature_data(run: loading.LoadedRun) -> tuple[str, data.Split] | None:
   """Returns the name of a set to fit a temperature on, and its examples.
 
   It is the first of these that exists: test examples held out for calibration,
@@ -237,9 +235,7 @@ def temperature_data(
 
 
 def fitted_temperature(
-  trained: model.Trained,
-  held: data.Split,
-  num_samples: int | None = None,
+  trained: model.Trained, held: data.Split, num_samples: int | None = None
 ) -> float:
   """Returns the temperature with minimal negative log likelihood.
 
@@ -252,10 +248,7 @@ def fitted_temperature(
 
 
 def corrupted(
-  trained: model.Trained,
-  test: data.Split,
-  num_samples: int | None,
-  seed: int,
+  trained: model.Trained, test: data.Split, num_samples: int | None, seed: int
 ) -> Iterator[Row]:
   """Yields a row for clean images, and for each corruption and strength.
 
@@ -286,9 +279,7 @@ def corrupted(
     }
 
 
-def scores_by_name(
-  found: Mapping[str, Sequence[Row]],
-) -> dict[str, float]:
+def scores_by_name(found: Mapping[str, Sequence[Row]]) -> dict[str, float]:
   """Returns all scores by name, for tables over runs."""
   scores: dict[str, float] = {}
   for row in found.get('detection', ()):

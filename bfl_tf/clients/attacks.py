@@ -11,7 +11,7 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,13 @@ def malicious_clients(
 
 @dataclasses.dataclass(frozen=True)
 class Attack(component.Component):
-  """Base of attacks: a fraction of the clients is malicious."""
+  """Base of attacks: a fraction of the clients is malicious.
+
+  Attributes:
+    attack: Fact that client parts may be incompatible with.
+  """
+
+  attack: ClassVar[bool] = True
 
   fraction: Annotated[
     float, Setting('Fraction of clients that are malicious.', ge=0, lt=1)

@@ -31,8 +31,7 @@ class Clients:
     int, Setting('Number of clients of the run.', ge=1)
   ] = 10
   clients_per_round: Annotated[
-    int,
-    Setting('Number of clients sampled in each round; 0 for all.', ge=0),
+    int, Setting('Number of clients sampled in each round; 0 for all.', ge=0)
   ] = 0
   min_clients: Annotated[
     int,
@@ -64,8 +63,7 @@ class Clients:
     int, Setting('Padding on each side in pixels, for --augment.', ge=0)
   ] = 4
   augment_border: Annotated[
-    str,
-    Setting('Padding mode for --augment.', choices=(*preprocessing.PADS,)),
+    str, Setting('Padding mode for --augment.', choices=(*preprocessing.PADS,))
   ] = 'zeros'
 
 
@@ -100,8 +98,7 @@ class ServerData:
     'train'
   )
   resize: Annotated[
-    bool,
-    Setting("Resize the images of --server_dataset to the clients' size."),
+    bool, Setting("Resize the images of --server_dataset to the clients' size.")
   ] = False
   num_unlabeled_examples: Annotated[
     int,
@@ -188,8 +185,7 @@ class Training:
     ),
   ] = 'adam'
   client_learning_rate: Annotated[
-    float,
-    Setting('Initial learning rate of the client optimizer.', gt=0),
+    float, Setting('Initial learning rate of the client optimizer.', gt=0)
   ] = 1e-2
   max_gradient_norm: Annotated[
     float,
@@ -202,8 +198,7 @@ class Training:
   client_weight_decay: Annotated[
     float,
     Setting(
-      'Weight decay coefficient, added to the gradient before momentum.',
-      ge=0,
+      'Weight decay coefficient, added to the gradient before momentum.', ge=0
     ),
   ] = 0.0
   decay_biases: Annotated[
@@ -246,8 +241,7 @@ class Server:
   """Server."""
 
   pooling: Annotated[
-    str,
-    Setting("Rule that pools the clients' posteriors.", table=RULES),
+    str, Setting("Rule that pools the clients' posteriors.", table=RULES)
   ] = 'nwa'
   weighting: Annotated[
     str,
@@ -268,8 +262,7 @@ class Server:
   server_step: Annotated[
     tuple[str, ...],
     Setting(
-      'Server stages after pooling, separated by commas.',
-      table=server.STAGES,
+      'Server stages after pooling, separated by commas.', table=server.STAGES
     ),
   ] = ()
   refine: Annotated[
@@ -319,8 +312,7 @@ class Evaluation:
     int, Setting('Number of Monte Carlo samples per evaluation.', ge=1)
   ] = 10
   final_num_mc_samples: Annotated[
-    int,
-    Setting('Number of Monte Carlo samples in the final evaluation.', ge=1),
+    int, Setting('Number of Monte Carlo samples in the final evaluation.', ge=1)
   ] = 50
   eval_every: Annotated[
     int, Setting('Number of rounds between two evaluations.', ge=1)
@@ -343,8 +335,7 @@ class Machine:
   """Machine and output."""
 
   seed: Annotated[
-    int,
-    Setting('Random seed; determines every random draw of the run.', ge=0),
+    int, Setting('Random seed; determines every random draw of the run.', ge=0)
   ] = 0
   num_workers: Annotated[
     int,
@@ -374,8 +365,7 @@ class Machine:
     bool, Setting('Use deterministic kernels on a GPU.')
   ] = False
   mixed_precision: Annotated[
-    bool,
-    Setting('Compute convolutions and matrix products in bfloat16.'),
+    bool, Setting('Compute convolutions and matrix products in bfloat16.')
   ] = False
   jit_compile: Annotated[
     bool,

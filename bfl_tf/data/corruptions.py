@@ -48,10 +48,6 @@ def _contrast(x, place, rng):
   return mean + share * (x - mean)
 
 
-def _brightness(x, place, rng):
-  return x + (0.1, 0.2, 0.3, 0.4, 0.5)[place]
-
-
 def _pixelation(x, place, rng):
   share = (0.8, 0.6, 0.5, 0.35, 0.25)[place]
   rows, columns = (_coarse(size, share) for size in x.shape[1:3])
@@ -68,6 +64,6 @@ KINDS: dict[str, Callable] = {
   'noise': _noise,
   'blur': _blur,
   'contrast': _contrast,
-  'brightness': _brightness,
+  'brightness': lambda x, place, rng: x + (0.1, 0.2, 0.3, 0.4, 0.5)[place],
   'pixelation': _pixelation,
 }

@@ -25,9 +25,7 @@ class TinyImagenet(tfds.core.GeneratorBasedBuilder):
   # TensorFlow Datasets would otherwise read a checksums.tsv in this folder.
   url_infos = {
     URL: checksums.UrlInfo(
-      size=248100043,
-      checksum=_SHA256,
-      filename='tiny-imagenet-200.zip',
+      size=248100043, checksum=_SHA256, filename='tiny-imagenet-200.zip'
     )
   }
 

@@ -53,7 +53,7 @@ def check(
   elif needs_name and not component.name:
     defect = 'needs the class attribute `name`.'
   else:
-    defect = _hook_defect(type(component), base)
+    defect = _class_defect(type(component), base)
   if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
     if type(component).__module__ == 'builtins':
@@ -61,27 +61,32 @@ def check(
     raise ValueError(f'--{flag}: {found} {defect}')
 
 
-def _hook_defect(made: type, base: type) -> str:
-  """Returns what is wrong with the names and arguments of the hooks, or ''."""
-  hooks = {
-    name: hook
-    for name, hook in inspect.getmembers(base, inspect.isfunction)
-    if not name.startswith('__') or name == '__call__'
+def _class_defect(made: type, base: type) -> str:
+  """Returns what is wrong with the facts, settings or hooks, or ''."""
+  kinds = [vars(kind) for kind in made.__mro__]
+  settings = {
+    name
+    for kind in kinds
+    for name, declared in kind.get('__annotations__', {}).items()
+    if 'ClassVar' not in str(declared)
   }
-  for name, own in inspect.getmembers(made, inspect.isfunction):
-    near = difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
-    if name not in hooks and near and not name.startswith('_'):
+  settings -= {*getattr(made, '__dataclass_fields__', ())}
+  for name in {*dir(made)} - {*dir(base)}:
+    near = difflib.get_close_matches(name, dir(base), n=1, cutoff=0.8)
+    if near and not name.startswith('_'):
       return (
-        f'has no hook {name}: did you mean {near[0]}? Begin the name '
+        f'has no attribute {name}: did you mean {near[0]}? Begin the name '
         'of a helper with _.'
       )
-    if name not in hooks or own is hooks[name]:
-      continue
-    arguments = list(inspect.signature(hooks[name]).parameters)
-    signature = inspect.signature(own)
-    try:
-      signature.bind(*arguments)
-    except TypeError:
-      expected = ', '.join(arguments)
-      return f'must define {name}({expected}), not {name}{signature}.'
+    if name in settings:
+      return f'has the setting {name}: decorate it as a frozen dataclass.'
+  for name, hook in inspect.getmembers(base, inspect.isfunction):
+    if not name.startswith('_') or name == '__call__':
+      arguments = list(inspect.signature(hook).parameters)
+      signature = inspect.signature(getattr(made, name))
+      try:
+        signature.bind(*arguments)
+      except TypeError:
+        expected = ', '.join(arguments)
+        return f'must define {name}({expected}), not {name}{signature}.'
   return ''

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bfl_tf import server, training, weights
+import numpy as np
+
+from bfl_tf import server, statistics, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config.config import FIELDS
-from bfl_tf.declare import component
+from bfl_tf.data import partitions
+from bfl_tf.declare import component, user_code
+from bfl_tf.server import pooling
 
-# Partitions that do not use the classes of the examples.
-_FOR_NUMBERS = ('iid', 'natural')
 # Flags that give a fact which depends on settings.
 _FLAGS = {'is_plain_sgd': '--client_optimizer=sgd and --sgd.momentum=0'}
 
@@ -42,17 +44,12 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
           f'--client_parts={part.name} needs {_having(role, fact)}.'
         )
     for fact in part.incompatible_with:
-      for other in plan.parts:
+      for other in (*plan.parts, *plan.attacks):
         if other is not part and getattr(other, fact, False):
           raise ValueError(
             f'--client_parts={part.name} cannot be combined with '
             f'{other.name}: remove one of them.'
           )
-      if fact == 'attack' and plan.attacks:
-        raise ValueError(
-          f'--client_parts={part.name} cannot be combined with --attack: '
-          'remove one of them.'
-        )
     if part.keeps_batch_norm and plan.config.batch_norm == 'recalibrate':
       raise ValueError(
         f'--client_parts={part.name} keeps batch normalization on the clients: '
@@ -136,9 +133,8 @@ def _check_numbers(plan):
   """Rejects flags that need classes, for numeric labels."""
   config = plan.config
   needs_classes = {
-    'partition': not (
-      config.partition in _FOR_NUMBERS or ':' in config.partition
-    ),
+    'partition': config.selection.of('partition').factory
+    in {*partitions.PARTITIONS.values()} - {*partitions.FOR_NUMBERS},
     'attack': any(
       component.overrides(attack, attacks_lib.Attack, 'labels')
       for attack in plan.attacks
@@ -183,6 +179,17 @@ def check_rule(plan: Any, rule: Any, layout: weights.Layout) -> None:
   rank = max((part.rank for part in plan.parts), default=0)
   num_clients = config.clients_per_round or config.num_clients
   rule.check(num_clients, rank, layout.size('loc'))
+  if not component.overrides(rule, pooling.Rule, 'accumulate'):
+    user_code.call(f'--pooling={config.pooling}', _pool_an_example, rule)
+
+
+def _pool_an_example(rule):
+  """Pools two small models, so that wrong terms fail before any training."""
+  update = statistics.ClientUpdate(
+    0, 1, weights.Weights(*np.ones([4, 2], np.float32))
+  )
+  with np.errstate(all='ignore'):
+    statistics.reduced(rule, [(update, 1.0)] * 2, update.model)
 
 
 def check_stages(config: Any, stages: tuple, start: tuple) -> None:

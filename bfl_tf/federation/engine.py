@@ -23,10 +23,7 @@ class Engine(abc.ABC):
 
   @abc.abstractmethod
   def __call__(
-    self,
-    experiment: Experiment,
-    state: State,
-    clients: Sequence[int],
+    self, experiment: Experiment, state: State, clients: Sequence[int]
   ) -> Iterator[Reply]:
     """Yields the reply of each client, in any order."""
 

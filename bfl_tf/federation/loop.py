@@ -78,7 +78,12 @@ def federated_round(
     )
     rejected = _request(reduced, experiment, state, engine, again)
     num_requests += len(again)
-  _check_enough(min_clients, state, reduced, rejected)
+  if len(reduced.traces) < min_clients:
+    raise stopping.TooFewClientsError(
+      f'round {state.round + 1}: {len(reduced.traces)} accepted updates are '
+      f'fewer than --min_clients={min_clients} '
+      f'({stopping.reasons(rejected)}).'
+    )
   pooled, results, info = reduced.finish()
   component = f'round {state.round + 1}: --pooling={config.pooling}'
   stopping.check_model(component, pooled, method.result_spec.model)
@@ -126,15 +131,6 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
       has_shown_traceback = True
       logging.warning('%s', user_code.traceback_of(update))
   return rejected | dict.fromkeys(waiting, 'no reply')
-
-
-def _check_enough(min_clients, state, reduced, rejected):
-  if len(reduced.traces) < min_clients:
-    raise stopping.TooFewClientsError(
-      f'round {state.round + 1}: {len(reduced.traces)} accepted updates are '
-      f'fewer than --min_clients={min_clients} '
-      f'({stopping.reasons(rejected)}).'
-    )
 
 
 def _step(
@@ -198,14 +194,10 @@ def _describe(traces, rejected) -> dict[str, Any]:
     'clients_rejected': len(rejected),
     'rejected': ' '.join(map(str, sorted(rejected))),
     'rejected_reasons': stopping.reasons(rejected),
-    **_reported(traces),
-  }
-
-
-def _reported(traces) -> dict[str, float]:
-  return {
-    column: _mean([trace.report[column] for trace in traces])
-    for column in (traces[0].report if traces else ())
+    **{
+      column: _mean([trace.report[column] for trace in traces])
+      for column in (traces[0].report if traces else ())
+    },
   }
 
 

@@ -69,9 +69,7 @@ class Reduction:
       self._merge(shares, weight)
     return None
 
-  def finish(
-    self,
-  ) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
+  def finish(self) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
     """Ends the round. Without privacy, it needs at least one update.
 
     Returns:

@@ -178,10 +178,7 @@ def _alike(train, test, generator) -> np.ndarray:
 
 
 def of_server(
-  config: Config,
-  dataset: data.Dataset,
-  held: np.ndarray,
-  built: dict[Any, Any],
+  config: Config, dataset: data.Dataset, held: np.ndarray, built: dict[Any, Any]
 ) -> tuple[np.ndarray, np.ndarray | None]:
   """Returns the server's inputs and labels.
 

@@ -48,10 +48,7 @@ class Engine(engine.Engine):
     return spec._replace(memory={'round': tf.TensorSpec([], tf.int32)})
 
   def __call__(
-    self,
-    experiment: Experiment,
-    state: State,
-    clients: Sequence[int],
+    self, experiment: Experiment, state: State, clients: Sequence[int]
   ) -> Iterator[engine.Reply]:
     """See `federation.engine.Engine`."""
     spec, nodes = self.expected_spec(experiment.method), self.nodes(clients)

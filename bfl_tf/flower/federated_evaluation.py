@@ -136,10 +136,7 @@ class FederatedEvaluation:
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
     for client, reply in nodes.exchange(
-      self.numbered.grid,
-      self._messages(share, sets),
-      _WINDOW,
-      self.seconds,
+      self.numbered.grid, self._messages(share, sets), _WINDOW, self.seconds
     ):
       arrays = user_code.attempt(_read, reply, like)
       if not isinstance(arrays, BaseException):

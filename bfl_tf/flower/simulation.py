@@ -80,9 +80,7 @@ def _print(line):
 
 
 def execute(
-  code: str,
-  given: Sequence[str] = (),
-  show: Callable[[str], object] = _print,
+  code: str, given: Sequence[str] = (), show: Callable[[str], object] = _print
 ) -> None:
   """Runs a child process that calls `run_apps`, and waits for its end.
 

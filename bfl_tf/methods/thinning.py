@@ -50,8 +50,7 @@ class Part(training.Part):
     int, Setting('Number of steps between two samples.', ge=1)
   ] = 100
   num_samples: Annotated[
-    int,
-    Setting('Number of samples that a client sends: the last ones.', ge=1),
+    int, Setting('Number of samples that a client sends: the last ones.', ge=1)
   ] = 10
 
   name = 'thinning'

@@ -64,11 +64,7 @@ from bfl_tf.metrics.scores import (
   MIN_PROBABILITY,
   negative_log_likelihood,
 )
-from bfl_tf.metrics.selective import (
-  ranking_gain,
-  selective,
-  selective_errors,
-)
+from bfl_tf.metrics.selective import ranking_gain, selective, selective_errors
 from bfl_tf.metrics.uncertainty import (
   aleatoric_uncertainty,
   epistemic_uncertainty,

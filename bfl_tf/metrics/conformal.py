@@ -64,10 +64,6 @@ def _least_ambiguous(falling):
   return scores
 
 
-def _adaptive(falling):
-  return _scale(_tails(falling))
-
-
 def _regularised(falling):
   rank = np.arange(1, falling.shape[-1] + 1)
   beyond = np.maximum(0, rank - _FREE)
@@ -85,7 +81,7 @@ def _regularised(falling):
 # rank.
 SET_SCORES = {
   'lac': _least_ambiguous,
-  'aps': _adaptive,
+  'aps': lambda falling: _scale(_tails(falling)),
   'raps': _regularised,
 }
 

@@ -21,8 +21,7 @@ from bfl_tf.startup import tf, tf_keras
 ACTIVATIONS = ('relu', 'sigmoid', 'tanh')
 # Shared by all networks with normalization layers.
 NORMALIZATION = Setting(
-  'Normalization layer after each convolution.',
-  choices=variants.NORMALIZATIONS,
+  'Normalization layer after each convolution.', choices=variants.NORMALIZATIONS
 )
 
 
@@ -108,10 +107,7 @@ def resnet(
 
 
 def resnet18(
-  blocks,
-  x,
-  num_classes,
-  normalization: Annotated[str, NORMALIZATION] = 'batch',
+  blocks, x, num_classes, normalization: Annotated[str, NORMALIZATION] = 'batch'
 ):
   """ResNet-18 with a 3x3 stem, for small images; shortcuts are projections."""
   need_images(x, 8, 'resnet18')

@@ -50,12 +50,10 @@ class Deterministic:
 
 
 @dataclasses.dataclass(frozen=True)
-class MCDropout:
+class MCDropout(Deterministic):
   """Dropout at inference (Gal & Ghahramani 2016)."""
 
   is_random: ClassVar[bool] = True
-  is_point: ClassVar[bool] = True
-  is_variational: ClassVar[bool] = False
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2
@@ -69,8 +67,7 @@ class Flipout:
   is_point: ClassVar[bool] = False
   is_variational: ClassVar[bool] = True
   initial_scale: Annotated[
-    float,
-    Setting('Initial standard deviation of the weights.', gt=0),
+    float, Setting('Initial standard deviation of the weights.', gt=0)
   ] = 0.05
 
 

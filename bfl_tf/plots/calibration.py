@@ -28,9 +28,7 @@ _GROUPS = {'A': 'average', 'C': 'clients', 'S': 'samples'}
 
 
 def reliability_diagram(
-  run_dir: recorded.RunDir,
-  num_bins: int = 15,
-  axes: Axes | None = None,
+  run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
   """Draws accuracy by confidence; the ECE is the mean gap.
 
@@ -74,9 +72,7 @@ def reliability_bars(
 
 
 def confidence_histogram(
-  run_dir: recorded.RunDir,
-  num_bins: int = 15,
-  axes: Axes | None = None,
+  run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
   """Draws a histogram of the confidence of correct and wrong predictions.
 
@@ -153,9 +149,7 @@ def member_confidence(
 
 
 def calibration_gap(
-  runs: recorded.Runs,
-  num_bins: int = 15,
-  axes: Axes | None = None,
+  runs: recorded.Runs, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
   """Draws accuracy minus confidence by confidence [2].
 

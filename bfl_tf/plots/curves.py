@@ -78,10 +78,7 @@ def learning_curve(
   column = next(iter(columns.values()))
   title, unit = title_and_unit(column)
   canvas.finish(
-    axes,
-    title,
-    'Communication round (0: before training)',
-    unit or title,
+    axes, title, 'Communication round (0: before training)', unit or title
   )
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   axes.margins(x=0.02)
@@ -101,9 +98,7 @@ def title_and_unit(column: str) -> tuple[str, str]:
 
 
 def sweep(
-  lines: Mapping[str, Mapping[float, Sequence[float]]],
-  xlabel: str,
-  ylabel: str,
+  lines: Mapping[str, Mapping[float, Sequence[float]]], xlabel: str, ylabel: str
 ) -> Figure:
   """Draws the mean score over seeds by the value of a setting.
 

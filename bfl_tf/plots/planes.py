@@ -75,9 +75,7 @@ def surface(points: Mapping[str, np.ndarray]) -> Figure:
   return figure
 
 
-def points(
-  groups: Mapping[str, tuple[np.ndarray, np.ndarray]],
-) -> Figure:
+def points(groups: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
   """Draws labeled points in one panel per group, with the same limits.
 
   Args:

@@ -58,16 +58,14 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
   if not isinstance(runs, Mapping):
     runs = {str(run): run for run in runs}
   found = {
-    str(name): [pathlib.Path(run) for run in _listed(seeds)]
-    for name, seeds in runs.items()
+    str(name): [
+      *map(pathlib.Path, [of] if isinstance(of, str | os.PathLike) else of)
+    ]
+    for name, of in runs.items()
   }
   if not found or not all(found.values()):
     raise ValueError('runs must name at least one run directory.')
   return found
-
-
-def _listed(seeds):
-  return [seeds] if isinstance(seeds, str | os.PathLike) else seeds
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -183,8 +181,5 @@ def partition(run_dir: RunDir) -> Partition:
 
 
 def _table(path):
-  with (
-    files.reading(path),
-    open(path, newline='', encoding='utf-8') as file,
-  ):
+  with files.reading(path), open(path, newline='', encoding='utf-8') as file:
     return [line for line in csv.reader(file) if line]

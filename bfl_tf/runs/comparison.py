@@ -20,9 +20,7 @@ _USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 
 def compare(
-  runs: recorded.Runs,
-  baseline: str = '',
-  scores: Sequence[str] = (),
+  runs: recorded.Runs, baseline: str = '', scores: Sequence[str] = ()
 ) -> Any:
   """Compares settings over seeds, as `bfl-tf compare` does.
 
@@ -105,8 +103,8 @@ def rows(
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
     `standard_deviation`, `standard_error`, the number `n` of finite values and
     the number of `seeds`. A baseline adds the `difference` from it,
-    `difference_standard_error`, `p_value` and `significant`. Groups with
-    failures add `failure`, the reasons.
+    `difference_standard_error`, `p_value` without and `significant` with Holm's
+    correction. Groups with failures add `failure`, the reasons.
 
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.

@@ -11,14 +11,14 @@ import dataclasses
 import multiprocessing
 import os
 import threading
+import time
 from typing import Any
 
 from absl import logging
-import tqdm
 
 from bfl_tf import runs
 from bfl_tf.federation import experiment, stopping
-from bfl_tf.runs import run_spec
+from bfl_tf.runs import progress, run_spec
 
 # Cache of data sets and compiled workers in this process.
 built: dict[Any, Any] = {}
@@ -43,13 +43,17 @@ def run_all(tasks: Sequence[run_spec.RunSpec], jobs: int) -> list[Outcome]:
   waiting = [task for task in tasks if not task.is_done]
   # Adjacent tasks of one compile key reuse the compiled worker.
   waiting.sort(key=lambda task: _compiled_alike(task.config))
-  bar = tqdm.tqdm(
-    _outcomes(waiting, jobs), total=len(waiting), unit='run', disable=None
-  )
-  outcomes = []
-  for outcome in bar:
+  started, outcomes = time.monotonic(), []
+  for outcome in _outcomes(waiting, jobs):
     outcomes.append(outcome)
-    bar.write(f'{outcome.task.place}: {outcome.status}')
+    done, number = len(outcomes), len(waiting)
+    pace = (time.monotonic() - started) / done
+    left = progress.time_left([pace], number - done)
+    print(
+      f'{outcome.task.place}: {outcome.status} ({done} of {number} runs, '
+      f'about {left} left)',
+      flush=True,
+    )
   return outcomes
 
 
@@ -139,8 +143,6 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
 
 def end_with_parent() -> None:
   """Ends this process when its parent ends, so that no run stays locked."""
-  # A killed process would leak the semaphore of tqdm's default lock.
-  tqdm.tqdm.set_lock(threading.RLock())
   parent: Any = multiprocessing.parent_process()
 
   def wait():

@@ -1,9 +1,8 @@
-"""Progress bar and progress lines of a run."""
+"""Progress lines of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+import datetime
 from typing import Any
-
-import tqdm
 
 from bfl_tf import metrics
 
@@ -19,31 +18,19 @@ _SHOWN, _OF_NUMBERS = (
 
 
 class Progress:
-  """A tqdm bar over rounds, with one line per round above it."""
+  """One line per round, with an estimate of the remaining time."""
 
   def __init__(self, num_rounds: int, enabled: bool, has_prior: bool = False):
     self._num_rounds = num_rounds
     # Whether the loss has a KL term, and no warning about it was printed yet.
     self._has_prior = has_prior
     self._enabled = enabled
-    self._bar: Any = None
     self._seconds: list[float] = []
 
-  def begin(self, rounds_done: int) -> None:
-    """Draws the bar if the output is a terminal."""
-    self._bar = tqdm.tqdm(
-      total=self._num_rounds,
-      initial=rounds_done,
-      unit='round',
-      disable=None if self._enabled else True,
-      leave=False,
-    )
-
   def report(self, row: Mapping[str, Any]) -> None:
-    """Prints a round's row and advances the bar."""
+    """Prints a round's row."""
     seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
     if row['round'] > 0:
-      self._bar.update()
       self._seconds.append(seconds)
     names = _OF_NUMBERS if 'rmse' in row else _SHOWN
     shown = [f'{n} {row[n]:.4g}' for n in names if row.get(n, '') != '']
@@ -69,20 +56,17 @@ class Progress:
     rounds = self._num_rounds - rounds_done
     if not rounds or not self._seconds:
       return ''
-    # Log files contain no bar, so they need their own estimate.
-    seconds = rounds * sum(self._seconds) / len(self._seconds)
-    return f', {tqdm.tqdm.format_interval(seconds)} left'
+    return f', about {time_left(self._seconds, rounds)} left'
 
   def say(self, text: str) -> None:
-    """Prints a line above the bar."""
+    """Prints a line."""
     if self._enabled:
-      tqdm.tqdm.write(text)
+      print(text, flush=True)
 
-  def __enter__(self) -> 'Progress':
-    return self
 
-  def __exit__(self, *unused: Any) -> None:
-    self._bar.close()
+def time_left(seconds: Sequence[float], number: int) -> datetime.timedelta:
+  """Returns the time of more rounds or runs that take as long as the others."""
+  return datetime.timedelta(seconds=round(number * sum(seconds) / len(seconds)))
 
 
 def table(summary: Mapping[str, Any]) -> str:

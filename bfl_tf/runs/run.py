@@ -36,7 +36,7 @@ def run(
   Args:
     config: Config of the run.
     output_dir: A new directory, or that of the same run.
-    show_progress: Whether to print a line per round and a progress bar.
+    show_progress: Whether to print a line per round.
     overwrite: Whether to replace another run in `output_dir`. A run that has
       not finished its first round is always replaced.
 
@@ -118,9 +118,8 @@ class Run:
   def _execute(self) -> dict[str, Any]:
     try:
       state = self._begin()
-      with self._progress:
-        while state.round < self._final_round:
-          state = self._execute_round(state)
+      while state.round < self._final_round:
+        state = self._execute_round(state)
       return self._finish(state)
     # After any error the run can be resumed.
     except KeyboardInterrupt as stop:
@@ -178,9 +177,7 @@ class Run:
       state = state._replace(slots={**fresh, **state.slots})
       self._state, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
-      self._progress.begin(state.round)
       return state
-    self._progress.begin(0)
     return self._record(loop.initial_state(self._experiment))
 
   def _warn(self):

@@ -169,11 +169,6 @@ class Distil(Stage):
     return int(value)
 
   @property
-  def first_average(self) -> int:
-    """Number of steps before the first average."""
-    return self._steps('swa_start', self.swa_start)
-
-  @property
   def steps_per_cycle(self) -> int:
     """Number of steps per cycle of the learning rate."""
     return max(1, self._steps('swa_cycle', self.swa_cycle))
@@ -182,7 +177,7 @@ class Distil(Stage):
   def averaging(self) -> clients.Swag:
     """Client part that averages the student's weights."""
     return clients.Swag(
-      self.first_average,
+      self._steps('swa_start', self.swa_start),
       self.steps_per_cycle,
       rank=0,
       fits_scale=False,
@@ -254,10 +249,7 @@ class Distil(Stage):
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(
-    self,
-    start: weights.Weights,
-    mixtures: training.Mixtures,
-    seed: np.ndarray,
+    self, start: weights.Weights, mixtures: training.Mixtures, seed: np.ndarray
   ) -> tuple[weights.Weights, dict[str, float]]:
     """Trains a student from `start` on the union of its teachers.
 

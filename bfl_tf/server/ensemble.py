@@ -47,8 +47,7 @@ class Ensemble(Stage):
 
   resources: Resources
   groups: Annotated[
-    str,
-    Setting(f'Groups to make and score, joined by + ({_LETTERS}).'),
+    str, Setting(f'Groups to make and score, joined by + ({_LETTERS}).')
   ] = '+'.join(GROUPS)
   num_samples: Annotated[int, Setting('Number of models in group S.', ge=1)] = (
     10

@@ -36,9 +36,7 @@ class Momentum(Stage):
   dampening: Annotated[
     float,
     Setting(
-      'Factor 1 - dampening on each update, except the first.',
-      ge=0,
-      lt=1,
+      'Factor 1 - dampening on each update, except the first.', ge=0, lt=1
     ),
   ] = 0.0
 

@@ -46,9 +46,7 @@ class DirichletWeights:
   alpha: Annotated[
     float,
     Setting(
-      'Concentration alpha of the Dirichlet distribution.',
-      ge=1e-30,
-      lt=1e30,
+      'Concentration alpha of the Dirichlet distribution.', ge=1e-30, lt=1e30
     ),
   ] = 1.0
 

@@ -78,8 +78,6 @@ def _check_hooks(part, start, shared, memory):
   """
 
   def traced(hook, *arguments):
-    if not part.has(hook):
-      return ()
     name = f'{type(part).__qualname__}.{hook}'
     function = tf.function(getattr(part, hook))
     made = user_code.call(
@@ -97,61 +95,47 @@ def _check_hooks(part, start, shared, memory):
     index, number, seed, number, number, index, None, index, number, seed
   )
   mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
-  traced('prior', start, shared, memory)
-  carry = traced('begin', start, shared, memory)
-  loss = traced('loss', mean, carry)
-  if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
-    _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
-  gradient = traced('gradient', mean, mean, carry, step)
-  if part.has('gradient') and not _is_like(gradient, mean):
-    _reject(part, 'gradient', f'a gradient like {_shapes(mean)}', gradient)
   scale = tf.TensorSpec(start.scale.shape)
-  step = step._replace(scale=scale)
-  term = traced('divergence', mean, scale, carry)
-  if part.has('divergence') and not _is_like(term, number):
-    _reject(part, 'divergence', 'one float32 number', term)
-  stepped = traced('after_step', mean, carry, step)
-  if part.has('after_step') and not _has_length(stepped, 2):
-    _reject(part, 'after_step', 'two values: the mean or None, and the carry')
-  if part.has('after_step'):
-    replaced, kept = stepped
-    if not (replaced is None or _is_like(replaced, mean)):
-      expected = f'None or a mean like {_shapes(mean)}'
-      _reject(part, 'after_step', expected, replaced)
-    if not _is_like(kept, carry):
-      _reject(part, 'after_step', f'a carry like {_shapes(carry)}', kept)
-  report = traced('report', carry, _trace_spec())
+  natural = tf.TensorSpec([2, *start.loc.shape], tf.float64)
+  carry, end = traced('begin', start, shared, memory), _trace_spec()
+  after = step._replace(scale=scale)
+  # Hook, arguments, and possible results.
+  for hook, arguments, *wanted in (
+    ('prior', (start, shared, memory), natural),
+    ('loss', (mean, carry), number),
+    ('divergence', (mean, scale, carry), number),
+    ('gradient', (mean, mean, carry, step), mean),
+    ('after_step', (mean, carry, after), (None, carry), (mean, carry)),
+  ):
+    if part.has(hook):
+      made = traced(hook, *arguments)
+      if not any(_is_like(made, each) for each in wanted):
+        _reject(part, hook, ' or '.join(map(_shapes, wanted)), made)
+  report = traced('report', carry, end)
   scalars = [spec.shape.rank == 0 for spec in tf.nest.flatten(report)]
-  if not (isinstance(report, dict) or report == ()) or not all(scalars):
+  if not isinstance(report, dict) or not all(scalars):
     _reject(part, 'report', 'scalars by column', report)
-  result = traced('finish', start, carry, _trace_spec())
-  if part.has('finish'):
-    if not _has_length(result, 3):
-      _reject(part, 'finish', 'the model, a vector or None, and the memory')
-    if part.has('init_memory') and not _is_like(result[2], memory):
-      expected = 'as its third result a memory like that of init_memory, '
-      _reject(part, 'finish', expected + _shapes(memory), result[2])
+  made = traced('finish', start, carry, end)
+  if not (isinstance(made, (list, tuple)) and len(made) == 3):
+    _reject(part, 'finish', 'the model, a vector or None, and the memory', made)
+  if part.has('init_memory') and not _is_like(made[2], memory):
+    expected = 'as its third result a memory like that of init_memory, '
+    _reject(part, 'finish', expected + _shapes(memory), made[2])
 
 
-def _reject(part: Part, hook: str, expected: str, found: Any = ()) -> None:
+def _reject(part: Part, hook: str, expected: str, found: Any) -> None:
   """Raises an error about the result of a hook."""
   name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
-  but = '' if found == () else f', not {_shapes(found)}'
   raise user_code.RaisedError(
-    f'--client_parts: {name} must return {expected}{but}.'
+    f'--client_parts: {name} must return {expected}, not {_shapes(found)}.'
   )
-
-
-def _has_length(found: Any, length: int) -> bool:
-  return isinstance(found, (list, tuple)) and len(found) == length
 
 
 def _shapes(specs: Any) -> str:
   """Returns the types and shapes of a structure of specs, for an error."""
   return str(
     tf.nest.map_structure(
-      lambda v: None if v is None else f'{v.dtype.name} of shape {v.shape}',
-      specs,
+      lambda v: v and f'{v.dtype.name} of shape {v.shape}', specs
     )
   )
 

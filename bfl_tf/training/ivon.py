@@ -43,14 +43,8 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 class IVON(objectives.Objective, Optimizer):
   """Improved variational online Newton, one sample per step."""
 
-  prior_scale: Annotated[
-    float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
-  ] = 1.0
-  initial_scale: Annotated[
-    float,
-    Setting('Standard deviation of the weights before the first round.', gt=0),
-  ] = 0.05
+  prior_scale: Annotated[float, objectives.PRIOR_SCALE] = 1.0
+  initial_scale: Annotated[float, objectives.INITIAL_SCALE] = 0.05
   beta_1: Annotated[
     float, Setting('Decay rate of the averaged gradient.', ge=0, lt=1)
   ] = 0.9

@@ -53,8 +53,7 @@ class PSGLD(SGLD):
   """SGLD with RMSprop's preconditioner."""
 
   decay: Annotated[
-    float,
-    Setting('Decay rate of the averaged squared gradient.', ge=0, lt=1),
+    float, Setting('Decay rate of the averaged squared gradient.', ge=0, lt=1)
   ] = 0.99
   damping: Annotated[
     float,

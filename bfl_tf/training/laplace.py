@@ -39,14 +39,8 @@ from bfl_tf.training import first_order, objectives
 class Laplace(objectives.Objective, first_order.Adam):
   """Adam, then a Laplace approximation with a diagonal covariance."""
 
-  prior_scale: Annotated[
-    float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
-  ] = 1.0
-  initial_scale: Annotated[
-    float,
-    Setting('Standard deviation of the weights before the first round.', gt=0),
-  ] = 1.0
+  prior_scale: Annotated[float, objectives.PRIOR_SCALE] = 1.0
+  initial_scale: Annotated[float, objectives.INITIAL_SCALE] = 1.0
   curvature_samples: Annotated[
     int,
     Setting(

@@ -79,10 +79,7 @@ class Likelihood(component.Component, abc.ABC):
 
   @abc.abstractmethod
   def evaluation(
-    self,
-    predictive: Predictive,
-    labels: np.ndarray,
-    num_bins: int = 15,
+    self, predictive: Predictive, labels: np.ndarray, num_bins: int = 15
   ) -> metrics.Evaluation | metrics.NumericEvaluation:
     """Returns predictions with their labels, from which scores follow."""
 

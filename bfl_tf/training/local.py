@@ -368,7 +368,7 @@ class LocalTraining:
 
   def _adjust(self, gradients, carry, step, stream):
     """Adds weight decay and the parts' changes to the gradient of the mean."""
-    decay = self._config.weight_decay
+    config, decay = self._config, self._config.weight_decay
     penalized = self._inference.is_sampled and self._parts.have('loss')
     by_parts = penalized or self._parts.have('gradient')
     if not (decay or by_parts):
@@ -380,7 +380,7 @@ class LocalTraining:
     of_mean = gradients[:num_loc] + gradients[num_loc + num_scale :]
     if decay:
       of_mean = [
-        g + decay * v if self._decays(v) else g
+        g + decay * v if config.decay_biases or v.shape.rank > 1 else g
         for g, v in zip(of_mean, variables.mean)
       ]
     if by_parts:
@@ -395,9 +395,6 @@ class LocalTraining:
       flat = self._parts.gradient(flat, mean, carry, step, stream)
       of_mean = weights.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
-
-  def _decays(self, variable):
-    return self._config.decay_biases or variable.shape.rank > 1
 
   def _after_step(self, carry, step, stream):
     if not self._parts.have('after_step'):

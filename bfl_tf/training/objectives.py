@@ -18,6 +18,12 @@ from bfl_tf.declare.settings import Setting
 from bfl_tf.models import variants
 from bfl_tf.startup import tf
 
+PRIOR_SCALE = Setting(
+  'Standard deviation of the prior N(0, prior_scale^2).', gt=0
+)
+INITIAL_SCALE = Setting(
+  'Standard deviation of the weights before the first round.', gt=0
+)
 KL_EXAMPLES = ('own', 'all')
 KL_REDUCTIONS = ('sum', 'mean', 'tied')
 
@@ -29,10 +35,7 @@ class Objective:
   Variants and optimizers that fit a posterior inherit these settings.
   """
 
-  prior_scale: Annotated[
-    float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
-  ] = 10.0
+  prior_scale: Annotated[float, PRIOR_SCALE] = 10.0
   update_prior: Annotated[
     bool, Setting('Use the broadcast posterior as the prior in every round.')
   ] = False

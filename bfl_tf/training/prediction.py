@@ -166,15 +166,9 @@ class Mixtures:
   def union(self, names: Iterable[str]) -> Predictive:
     """Returns the mixture of all members of the named groups.
 
-    A group that interpolates has no union with others.
-
-    Raises:
-      ValueError: The groups have no members.
+    One of them has members. A group that interpolates has no union with others.
     """
-    names = [name for name in names if name in self]
-    if not names:
-      raise ValueError('No model has finite predictions.')
-    first, *others = names
+    first, *others = [name for name in names if name in self]
     size, mixed = self._sizes[first], self._mixed[first]
     if first in self._betas:
       natural = self._natural(first, self._betas[first])
@@ -218,11 +212,7 @@ def _mix(size, mixed, other_size, other):
 
 
 def recalibrate(
-  workers: Sequence,
-  model: weights.Weights,
-  x: np.ndarray,
-  *,
-  seed: np.ndarray,
+  workers: Sequence, model: weights.Weights, x: np.ndarray, *, seed: np.ndarray
 ) -> weights.Weights:
   """Re-estimates the moving statistics of batch normalization.
 

@@ -36,8 +36,7 @@ class Steps:
   decay_factor: Annotated[
     tuple[float, ...],
     Setting(
-      'Decay factors; the last one is used for all remaining fractions.',
-      gt=0,
+      'Decay factors; the last one is used for all remaining fractions.', gt=0
     ),
   ] = (0.1,)
   first_factor: Annotated[
@@ -86,8 +85,4 @@ class Exponential:
     return rate * self.decay ** max(0, round_index - self.silent_rounds)
 
 
-SCHEDULES = {
-  'constant': Constant,
-  'steps': Steps,
-  'exponential': Exponential,
-}
+SCHEDULES = {'constant': Constant, 'steps': Steps, 'exponential': Exponential}

@@ -185,6 +185,18 @@ class ShortName(toys.Idle):
     return tf.reduce_sum(mean)
 
 
+class ShortFact(toys.Idle):
+  """A part whose fact lacks a letter."""
+
+  replace_model = True
+
+
+class NoDataclass(toys.Idle):
+  """A part whose setting would not be a flag."""
+
+  strength: float = 1.0
+
+
 class NoLoss(toys.Idle):
   """A part whose loss returns nothing."""
 
@@ -212,12 +224,14 @@ class Forgetful(toys.Idle):
 @pytest.mark.parametrize(
   'part, message',
   [
-    (ShortName, 'no hook los: did you mean loss'),
-    (NoLoss, 'loss must return one float32 number.*, not None'),
+    (ShortName, 'no attribute los: did you mean loss'),
+    (ShortFact, 'no attribute replace_model: did you mean replaces_model'),
+    (NoDataclass, 'has the setting strength: decorate'),
+    (NoLoss, r'loss must return float32 of shape \(\), not None'),
     (TwoResults, 'finish must return the model, a vector'),
     (Forgetful, 'finish must return as its third result a memory'),
     (TooFewArguments, r'must define loss\(self, mean, carry\)'),
-    (ArrayLoss, 'loss must return one float32 number'),
+    (ArrayLoss, r'loss must return float32 of shape \(\)'),
     (ArrayReport, 'report must return scalars'),
   ],
 )

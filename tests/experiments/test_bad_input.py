@@ -47,6 +47,7 @@ REFUSED = """
 --model=own_things:softmax
 --model=own_things:seven
 --pooling=own_things:Nothing
+--pooling=own_things:OneMean --variant=flipout
 --client_parts=own_things:NoName
 --client_parts=scaffold --client_optimizer=sgd --privacy=central
 --central.epsilon=0.01 --privacy=central
@@ -59,7 +60,6 @@ REFUSED = """
 STOPPED = """
 --client_learning_rate=1e38
 --pooling=own_things:NoMean --variant=flipout
---pooling=own_things:OneMean --variant=flipout
 --weighting=own_things:Zero
 --server_step=own_things:Raising
 --server_step=own_things:Accurate

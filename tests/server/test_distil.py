@@ -82,7 +82,7 @@ def test_fractions_are_of_the_total_number_of_steps():
   )
   (one,), (two,) = (e.method.stages for e in (steps, fractions))
   assert one.averaging == two.averaging
-  assert (two.first_average, two.steps_per_cycle) == (10, 5)
+  assert (two.averaging.start, two.steps_per_cycle) == (10, 5)
   training_config = two.student.config
   assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
   # The values that the error message recommends are valid for a single step.

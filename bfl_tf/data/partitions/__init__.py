@@ -33,3 +33,5 @@ PARTITIONS = {
   'shards': shards,
   'step': step,
 }
+# Partitions that do not use the classes of the examples.
+FOR_NUMBERS = (iid, natural)

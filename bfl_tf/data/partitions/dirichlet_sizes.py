@@ -16,8 +16,7 @@ def dirichlet_sizes(
   seed: int,
   alpha: Annotated[float, splitting.ALPHA] = 0.5,
   size_alpha: Annotated[
-    float,
-    Setting('Concentration of the client sizes; small is unequal.', gt=0),
+    float, Setting('Concentration of the client sizes; small is unequal.', gt=0)
   ] = 1.0,
   min_examples: Annotated[int, splitting.MIN_EXAMPLES] = 1,
 ) -> list[np.ndarray]:

@@ -7,11 +7,7 @@ from bfl_tf.data.partitions import splitting
 
 
 def natural(
-  labels: np.ndarray,
-  *,
-  num_clients: int,
-  seed: int,
-  client_ids: np.ndarray,
+  labels: np.ndarray, *, num_clients: int, seed: int, client_ids: np.ndarray
 ) -> list[np.ndarray]:
   """Gives each client the examples of one site, in order of the site names.
 

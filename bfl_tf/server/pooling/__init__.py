@@ -114,9 +114,7 @@ def _paired(posteriors, weights):
     yield posterior, float(weight)
 
 
-def _as_weights(
-  posterior: tfd.Distribution,
-) -> weights_lib.Weights:
+def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
   none = np.zeros([0], np.float32)
   mean = np.asarray(posterior.mean(), np.float32)
   factor = None

@@ -110,8 +110,7 @@ class MultiKrum(Median):
   """
 
   bad: Annotated[
-    float,
-    Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5),
+    float, Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5)
   ] = 0.2
 
   def check(self, num_clients, rank, size):
@@ -133,9 +132,9 @@ class MultiKrum(Median):
       return models
     # Some of the round's clients may not have replied.
     self.check(len(models), 0, 0)
-    near = len(models) - bad - 2
-    # The smallest distance in each row is the one of a client to itself.
-    scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
+    # One of them is the distance of a client to itself, 0.
+    near = len(models) - bad - 1
+    scores = np.sort(_distances(models), axis=1)[:, :near].sum(axis=1)
     chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
     return [models[i] for i in sorted(chosen)]
 

@@ -28,9 +28,7 @@ def divergence(q: weights.Weights, p: weights.Weights) -> float:
   return _divergence(_double(q), _double(p))
 
 
-def _double(
-  model: weights.Weights,
-) -> tfd.Normal | np.ndarray:
+def _double(model: weights.Weights) -> tfd.Normal | np.ndarray:
   if not model.loc.size:
     return model.point.astype(np.float64)
   return tfd.Normal(model.loc.astype(np.float64), np.sqrt(model.variance()))
@@ -64,9 +62,7 @@ class Weighting(component.Component):
     raise NotImplementedError(f'{type(self).__qualname__}.weigh')
 
   def weigh_all(
-    self,
-    updates: Sequence[statistics.ClientUpdate],
-    reference: weights.Weights,
+    self, updates: Sequence[statistics.ClientUpdate], reference: weights.Weights
   ) -> tuple[Sequence[float], int]:
     """Returns the weights of all updates, and the number of fallbacks."""
     found = [self.weigh(update, reference) for update in updates]
