@@ -4,12 +4,21 @@ Every test of a claim is one-sided, at `LEVEL`. A threshold of two standard
 errors would have an error of 9 % at three seeds and 5.8 % at five. Student's
 quantile has 5 % at any number.
 
+Student's test is wrong for skewed differences: with the mean 0 and the shape of
+an exponential distribution, ten differences are significantly below 0 in 13 %
+of repetitions instead of 5 %. With ten or more differences, the p-value is
+therefore the larger of Student's and of Johnson's, which corrects the statistic
+for the third moment: 6.6 %, and 4 % for normal differences (10 % for lognormal
+ones). With fewer differences the third moment is too uncertain.
+
 If all differences are equal, their standard error is zero and Student's t is
 infinite. The exact sign test is used instead: p = 2^-n for n differences of one
 sign. It is significant for five equal differences, but not for three.
 
 References:
   Student. The probable error of a mean. Biometrika 6, 1908.
+  N. J. Johnson. Modified t tests and confidence intervals for asymmetrical
+  populations. Journal of the American Statistical Association 73, 1978.
   S. Holm. A simple sequentially rejective multiple test procedure. Scandinavian
   Journal of Statistics 6, 1979.
 """
@@ -23,6 +32,8 @@ import numpy as np
 LEVEL = 0.05
 # Differences of scores below this bound are rounding errors.
 _SAME = 1e-9
+# Number of differences from which their skewness is corrected.
+_ENOUGH = 10
 
 
 class Test(NamedTuple):
@@ -92,11 +103,24 @@ def student(differences: np.ndarray) -> Test | None:
     return Test(mean, 0.0, freedom, *_signs(mean, differences.size))
   from scipy import stats
 
-  p_values = [
-    float(stats.ttest_1samp(differences, 0, alternative=side).pvalue)
-    for side in ('greater', 'less')
-  ]
-  return Test(mean, error, freedom, *p_values)
+  statistics = [mean / error]
+  if differences.size >= _ENOUGH:
+    statistics.append(_johnson(differences))
+  above, below = (
+    stats.t.sf(statistics, freedom),
+    stats.t.cdf(statistics, freedom),
+  )
+  return Test(mean, error, freedom, float(max(above)), float(max(below)))
+
+
+def _johnson(differences) -> float:
+  """Returns Johnson's statistic, t with a correction for the third moment."""
+  size, mean = differences.size, differences.mean()
+  error, variance = standard_error(differences), differences.var(ddof=1)
+  unbiased = size**2 / ((size - 1) * (size - 2))
+  third = unbiased * np.mean((differences - mean) ** 3)
+  shift = third / (6 * size * variance) + third * mean**2 / (3 * variance**2)
+  return float((mean + shift) / error)
 
 
 def _signs(mean, count):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bfl_tf.runs import significance
 
@@ -65,3 +66,21 @@ def test_equal_differences_have_a_sign_test(value, size, above, below, visible):
 )
 def test_holm_correction_matches_hand_computed_decisions(p_values, significant):
   np.testing.assert_array_equal(significance.holm(p_values), significant)
+
+
+def test_ten_skewed_differences_have_the_larger_of_two_p_values():
+  # Nine zeros and a one: mean 0.1, variance 0.1, third moment 0.1. Johnson's
+  # statistic is (0.1 + 0.1 / 6 + 0.1^3 / 0.03) / 0.1 = 1.5, and t is 1.
+  differences = np.array([0.0] * 9 + [1.0])
+  test = significance.student(differences)
+  assert test.p_above == pytest.approx(stats.t.sf(1.0, 9))
+  assert test.p_below == pytest.approx(stats.t.cdf(1.5, 9))
+
+
+def test_skewed_differences_without_a_mean_are_seldom_significant():
+  rng = np.random.default_rng(0)
+  found = [
+    significance.student(rng.exponential(size=10) - 1).p_below
+    for _ in range(2000)
+  ]
+  assert np.mean(np.array(found) < 0.05) < 0.08
