@@ -146,8 +146,10 @@ class Cell:
     if scale == 'smoke':
       scaled, own = own, scaled  # A smoke run must stay small.
     further = {**self.by_scale.get(scale, {}), 'seed': seed}
+    # Overrides are stronger than the file of a `method`, and it than a preset.
+    typed = self.overrides.keys() if 'method' in self.overrides else ()
     made = config_lib.Config.of(
-      {**self.paper.preset, **scaled, **own, **further}
+      {**self.paper.preset, **scaled, **own, **further}, typed=typed
     )
     self._configs[scale, seed] = made
     return made
