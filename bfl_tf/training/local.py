@@ -151,15 +151,6 @@ class LocalTraining:
     model = self._inference.posterior(model, self._slots, last, curvature)
     return self._parts.finish(model, carry, trace)
 
-  def count_compiled(self) -> int:
-    """Returns how often the compiled steps were traced; 0 without XLA.
-
-    Shapes are static, so that XLA compiles each trace once.
-    """
-    if not self._compiled:
-      return 0
-    return self._compiled.experimental_get_tracing_count()
-
   def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
     """Trains on `order[:end]`, whose size is a multiple of the batch size.
 
