@@ -109,9 +109,6 @@ class _SeededFlipout(tf_keras.layers.Layer):
   def from_config(cls, config):
     return cls(**config)
 
-  def _linear(self, inputs, kernel):
-    raise NotImplementedError
-
   def _apply_variational_kernel(self, inputs):
     self.kernel_posterior_tensor = None
     kernel = self.kernel_posterior.distribution.loc

@@ -189,19 +189,10 @@ class LocalTraining:
     def curvature(samples):
       # Replicas have different moving statistics.
       weights.assign(self.variables.buffers, model.buffers)
-      return self._curvature(x, y, task.indices, samples, stream('curvature'))
+      return self._curvature(x, task.indices, samples, stream('curvature'))
 
     model = self._inference.posterior(model, self._slots, last, curvature)
     return self._parts.finish(model, carry, trace)
-
-  def count_compiled(self) -> int:
-    """Returns how often the compiled steps were traced; 0 without XLA.
-
-    Shapes are static, so that XLA compiles each trace once.
-    """
-    if not self._compiled:
-      return 0
-    return self._compiled.experimental_get_tracing_count()
 
   def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
     """Trains on `order[:end]`, whose size is a multiple of the batch size.
@@ -247,7 +238,7 @@ class LocalTraining:
     place = tf.cast(step % length, tf.float32) / max(1, length - 1)
     return 1.0 - (1.0 - floor) * place
 
-  def _curvature(self, x, y, indices, samples, seed):
+  def _curvature(self, x, indices, samples, seed):
     """Returns the diagonal of the Fisher information, by variable.
 
     It is a mean over the examples. Labels are sampled from the model, so that

@@ -56,15 +56,16 @@ def test_a_spread_of_1e_5_is_measured_in_float32():
 
 def test_the_released_fit_matches_hand_computed_values():
   """The two tensors have updates of length 2 and 4 along axes, and [0, +-1]."""
-  reference = model([1.0, 1.0, 0.0, 0.0])
-  points = [[3.0, 1.0, 0.0, 1.0], [1.0, 5.0, 0.0, -1.0]]
-  fit = posteriors.ReleasedGaussian(sizes=(2, 2))
+  reference = model([1.0, 1.0, 0.0, 0.0, 7.0])
+  points = [[3.0, 1.0, 0.0, 1.0, 7.0], [1.0, 5.0, 0.0, -1.0, 7.0]]
+  fit = posteriors.ReleasedGaussian(sizes=(2, 2, 1))
   found = reduce(fit, updates(points, [1, 7]), reference)
   # Unit updates (1, 0) and (0, 1): mean 1/2, variance 1/4, mean length 3;
   # (0, 1) and (0, -1): mean 0, variance 0 (floored) and 1, length 1.
-  np.testing.assert_allclose(found.mean(), [2.5, 2.5, 0, 0], atol=1e-6)
+  # The third tensor does not change: length 0.
+  np.testing.assert_allclose(found.mean(), [2.5, 2.5, 0, 0, 7], atol=1e-6)
   np.testing.assert_allclose(
-    found.stddev(), [0.15, 0.15, 0.1 * 1e-5**0.5, 0.1], rtol=1e-5
+    found.stddev(), [0.15, 0.15, 0.1 * 1e-5**0.5, 0.1, 0], rtol=1e-5
   )
 
 

@@ -150,7 +150,8 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
   by_broadcast = variational[0]
   begin = toys.start(by_broadcast)
   rng = np.random.default_rng(1)
-  begin = begin._replace(scale=np.float32(rng.uniform(0.3, 1.5, 15)))
+  own, factor = rng.uniform(0.3, 1.5, [2, 15]).astype(np.float32)
+  begin = begin._replace(scale=own, factor=factor[np.newaxis])
   task = toys.task(
     begin,
     range(num_examples),
@@ -161,7 +162,7 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
   likelihood, both = (worker.train(task) for worker in workers)
 
   # At step 0, posterior and prior are equal, so KL and its gradient are 0.
-  loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
+  loc, scale = tf.Variable(begin.loc), tf.Variable(np.hypot(own, factor))
   with tf.GradientTape() as tape:
     centre = loc if place == 3 else tf.zeros(15)
     prior = tfd.Normal(centre, tf.fill([15], 0.7))
@@ -179,7 +180,7 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
     np.log(np.expm1(r.model.scale.astype(np.float64)))
     for r in (likelihood, both)
   )
-  slope = -np.expm1(-begin.scale)  # The derivative of softplus.
+  slope = -np.expm1(-np.hypot(own, factor))  # The derivative of softplus.
   moved = (rho - rho_kl) / 0.5
   np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
 
