@@ -102,7 +102,8 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
     content = files.read_json(path, PredictionSets)
     same = content.pop('num_bins') == conformal.NUM_BINS
     known = content['score'] in (*metrics.SET_SCORES, RESIDUAL)
-    if not (same and known and all(x == x for x in content['thresholds'])):
-      raise ValueError('It is of another version, or has a NaN.')
-    levels, limits, *others = content.values()
-    return PredictionSets(tuple(levels), tuple(limits), *others)
+    _, limits, *others = content.values()
+    good = [0 <= limit <= 1 for limit in limits] == [True] * len(LEVELS)
+    if not (same and known and good and content['levels'] == [*LEVELS]):
+      raise ValueError('It is of another version.')
+    return PredictionSets(LEVELS, tuple(limits), *others)

@@ -213,6 +213,9 @@ def _check(texts, at, numbers, notation):
   rows = [row for row, word in enumerate(at, start=2) if word]
   words = [texts[row - 2] for row in rows]
   if words:
+    for row, word in zip(rows, words):
+      if not word.isprintable():
+        raise ValueError(f'an invisible character: {word!r} in row {row}')
     given = [text for text, word in zip(texts, at) if word != '']
     check_notation(zip(rows, words), given, notation)
   is_number = ~np.isnan(numbers)

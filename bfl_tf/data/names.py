@@ -36,7 +36,8 @@ def check(where: str, names: Iterable[str]) -> None:
   """
   seen: set[str] = set()
   for name in names:
-    if _UNSAFE.match(name) or not name.isprintable() or name in seen:
+    is_shown = name.strip() and name.isprintable()
+    if _UNSAFE.match(name) or not is_shown or name in seen:
       raise ValueError(
         f'{where} {name!r}: rename it, because names must be different and '
         'printable, must not contain "|", and only a number may begin with =, '

@@ -36,8 +36,9 @@ def load(
   whole = 'x_train' not in found and all(key in found for key in WHOLE)
   keys = WHOLE if whole else KEYS
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
-  called = np.atleast_1d(found.get('class_names', ()) if not is_numeric else ())
-  names = tuple(called.astype(str).tolist())
+  called = found.get('class_names', np.array([], str))
+  called = _names(where, 'class_names', called, called.size)
+  names = () if is_numeric else tuple(called.astype(str).tolist())
   names_lib.check(f'{where}: class_names has', names)
   first = _examples(where, found, keys[:2], 'client_ids', is_numeric)
   test = None
@@ -51,7 +52,9 @@ def load(
 def _examples(where, found, keys, ids, is_numeric):
   x, y = keys
   split = arrays.examples(where, x, found[x], y, found[y], is_numeric)
-  return split._replace(ids=_ids(where, ids, found, len(split.y)))
+  if ids in found:
+    split = split._replace(ids=_names(where, ids, found[ids], len(split.y)))
+  return split
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
@@ -63,16 +66,13 @@ def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   return found[key]
 
 
-def _ids(where, key, found, size):
-  if key not in found:
-    return None
-  ids = found[key]
-  if ids.shape != (size,) or ids.dtype.kind not in 'iuUS':
+def _names(where, key, names, size):
+  if names.shape != (size,) or names.dtype.kind not in 'iuUS':
     raise ValueError(
-      f'{where}: {key} must be integers or texts [{size}], one per example, '
-      f'got shape {ids.shape} of {ids.dtype}.'
+      f'{where}: {key} must be integers or texts [{size}], got shape '
+      f'{names.shape} of {names.dtype}.'
     )
-  return ids.astype(str) if ids.dtype.kind == 'S' else ids
+  return names.astype(str) if names.dtype.kind == 'S' else names
 
 
 def _check(what, found, keys, needed):

@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 import re
 from typing import Any
+import unicodedata
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def _notes(reading, rows, features, names):
       texts[column] = (*texts.get(column, ()), value)
   for remark, found, what in (
     (_sentinel, numbers, ': set the flag if the number marks missing values'),
-    (_pairs, texts, ', which differ only in case: they count as different'),
+    (_pairs, texts, ', which look alike: they count as different'),
   ):
     told = [f'{c!r} has {s}' for c in found if (s := remark(found[c]))]
     if told:
@@ -117,12 +118,13 @@ def _sentinel(values: np.ndarray) -> str:
 
 
 def _pairs(names: Iterable[str]) -> str:
-  """Returns the names that differ only in case, such as `No and no`, or ''."""
+  """Returns the names that look alike, such as `No and no`, or ''."""
   groups: dict[str, list[str]] = {}
   for name in names:
-    groups.setdefault(' '.join(name.casefold().split()), []).append(name)
-  alike = [' and '.join(group) for group in groups.values() if len(group) > 1]
-  return ', '.join(alike[:5])
+    alike = unicodedata.normalize('NFKC', name).casefold().split()
+    groups.setdefault(' '.join(alike), []).append(name)
+  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
+  return ', '.join(pairs[:5])
 
 
 def classes(

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 from absl import logging
-import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.config.config import Config
@@ -166,12 +165,7 @@ def _after(method, component, result, returned) -> state_lib.Round:
   stopping.check_model(
     component, returned.state.model, method.result_spec.model
   )
-  for column, value in returned.info.items():
-    if np.ndim(value):
-      raise stopping.ComponentError(
-        f'{component} returned an array as the column {column}; columns are '
-        'numbers.'
-      )
+  stopping.check_columns(component, returned.info)
   # A stage may leave out the slots of other stages.
   slots = {**result.state.slots, **returned.state.slots}
   return state_lib.Round(

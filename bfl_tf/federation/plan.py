@@ -15,6 +15,7 @@ from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
+from bfl_tf.declare import user_code
 from bfl_tf.federation import compatibility
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras
@@ -73,7 +74,7 @@ class Plan:
       inference=inference,
       parts=parts,
       optimizer=optimizer,
-      schedule=config.make('learning_rate_schedule', object),
+      schedule=_schedule(config),
       attacks=config.chain('attack', attacks_lib.Attack),
     )
     compatibility.check_plan(
@@ -283,6 +284,21 @@ class Plan:
               f'{type(leaf).__name__}.'
             )
     return memory
+
+
+def _schedule(config) -> Any:
+  """Makes the schedule and computes the rates of the first and last round."""
+  schedule: Any = config.make('learning_rate_schedule', object)
+  num_rounds = config.num_rounds
+  for index in (0, num_rounds - 1):
+    arguments = config.client_learning_rate, index, num_rounds
+    rate = user_code.attempt(schedule, *arguments)
+    if not (isinstance(rate, float | int) and 0 <= rate < math.inf):
+      raise ValueError(
+        f'--learning_rate_schedule={config.learning_rate_schedule} must return '
+        f'a finite number, got {rate!r} for round {index + 1} of {num_rounds}.'
+      )
+  return schedule
 
 
 def _possible_epochs(config) -> list[int]:

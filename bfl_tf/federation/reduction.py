@@ -104,6 +104,7 @@ class Reduction:
         stopping.wrap_errors(self._of(statistic)),
       ):
         results[statistic], more = statistic.finalize(sums, self._reference)
+        stopping.check_columns(self._of(statistic), more)
         info.update(more)
     return results[self._rule], results, info
 

@@ -76,6 +76,16 @@ def check_weight(component: str, client: int, weight: Any) -> None:
     )
 
 
+def check_columns(component: str, columns: Mapping[str, Any]) -> None:
+  """Raises a ComponentError unless columns of `metrics.csv` are numbers."""
+  for name, value in columns.items():
+    if np.ndim(value) or isinstance(value, str) or name == 'round':
+      raise ComponentError(
+        f'{component} returned {value!r:.99} as the column {name}; columns are '
+        'numbers, and none is named round.'
+      )
+
+
 def check_model(
   component: str, model: weights.Weights, like: weights.Weights
 ) -> None:

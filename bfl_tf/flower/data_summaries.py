@@ -16,7 +16,7 @@ from bfl_tf.federation import stopping
 
 # Largest absolute value of an example, by its dtype.
 _LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
-_MOST_CHARACTERS = 2**26
+_MOST_CHARACTERS = 2**24
 # Type, lower and upper bound, and largest number of the values in the fields of
 # a site; for texts, the bounds of their lengths. The server stores a few
 # numbers per example of a site.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterable
 import math
 from typing import Any
@@ -96,10 +97,16 @@ class BayesianStrategy(strategy.FedAvg):
       self._expected, reference, self._max_update_norm
     )
     accepted: list[app.RecordDict] = []
-    rejected = 0
+    rejected, replies = 0, list(replies)
+    # One reply must not decide which metrics the others need.
+    found = [user_code.attempt(_metrics, reply) for reply in replies]
+    votes = collections.Counter(
+      frozenset(m) for m in found if isinstance(m, app.MetricRecord)
+    )
+    names = max(votes, key=votes.__getitem__, default=frozenset())
     for reply in replies:
       node = reply.metadata.src_node_id
-      update = user_code.attempt(self._update, reply, accepted[:1])
+      update = user_code.attempt(self._update, reply, names)
       defect = admit.defect(node, update)
       if defect:
         rejected += 1
@@ -115,13 +122,14 @@ class BayesianStrategy(strategy.FedAvg):
     weights.write(self._variables, pooled)
     return app.ArrayRecord(self._model.get_weights()), metrics
 
-  def _update(self, reply, accepted) -> statistics.ClientUpdate:
-    """Reads a reply; its metrics must have the names of an accepted reply."""
-    if reply.has_error():
-      raise RuntimeError(reply.error.reason)
+  def _update(self, reply, names) -> statistics.ClientUpdate:
+    """Reads a reply; its metrics must have the names of most replies."""
+    metrics = _metrics(reply)
     (arrays,) = reply.content.array_records.values()
-    (metrics,) = reply.content.metric_records.values()
-    _check_metrics(metrics, accepted)
+    numbers = [v for v in metrics.values() if isinstance(v, int | float)]
+    finite = len(numbers) == len(metrics) and all(map(math.isfinite, numbers))
+    if not finite or set(metrics) != names:
+      raise ValueError(f'its metrics are {dict(metrics)}')
     size = metrics[self.weighted_by_key]
     node = reply.metadata.src_node_id
     return statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
@@ -131,12 +139,11 @@ class BayesianStrategy(strategy.FedAvg):
     return weights.Weights(*map(np.asarray, weights.read(self._variables)))
 
 
-def _check_metrics(metrics, accepted):
-  wanted: list[set] = [set(*c.metric_records.values()) for c in accepted]
-  numbers = [v for v in metrics.values() if isinstance(v, int | float)]
-  finite = len(numbers) == len(metrics) and all(map(math.isfinite, numbers))
-  if not finite or any(set(metrics) != names for names in wanted):
-    raise ValueError(f'its metrics are {dict(metrics)}')
+def _metrics(reply) -> Any:
+  if reply.has_error():
+    raise RuntimeError(reply.error.reason)
+  (metrics,) = reply.content.metric_records.values()
+  return metrics
 
 
 def _made(flag, thing, table):

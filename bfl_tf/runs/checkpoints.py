@@ -6,6 +6,8 @@ contain the digest of the run's flags.
 
 import pathlib
 
+import numpy as np
+
 from bfl_tf import files, run_files, trees, weights
 from bfl_tf.federation.state import State
 from bfl_tf.runs import flags_file
@@ -48,6 +50,9 @@ def restore(directory: pathlib.Path) -> State | None:
     if str(tree['run']) != run:
       raise ValueError('the checkpoint of another run')
     number, model = int(tree['round']), weights.Weights(**tree['model'])
+    finite = all(np.isfinite(v).all() & (v.dtype == 'f') for v in model)
+    if number < 0 or not finite or np.any(model.scale <= 0):
+      raise ValueError('the state of no round')
   index, slots = tree.get('memories'), tree.get('slots', {})
   memories = memories_lib.Memories.read(path, index, run) if index else {}
   return State(number, model, slots, memories)

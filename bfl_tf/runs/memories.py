@@ -63,12 +63,13 @@ class Memories(Mapping[int, Any]):
     Raises:
       files.UnreadableError: The file does not belong to the checkpoint.
     """
-    layout = tuple(
-      (name, tuple(shape), dtype)
-      for name, shape, dtype in json.loads(str(index['layout']))
-    )
-    places, digests = index['places'], index['digests']
-    memories = cls(path, layout, places, digests, run, int(index['writes']))
+    with files.reading(path, run_files.remedy(path.parent)):
+      layout = tuple(
+        (name, tuple(shape), dtype)
+        for name, shape, dtype in json.loads(str(index['layout']))
+      )
+      places, digests = index['places'], index['digests']
+      memories = cls(path, layout, places, digests, run, int(index['writes']))
     memories._check()
     return memories
 

@@ -246,6 +246,13 @@ BAD = {
   ),
   "'1e39' in row 6": (change(4, 'hue', '1e39'), {}),
   r"site' has 'x\\ry'": (change(4, 'site', 'x\ry'), {}),
+  r"'f\\u200b' in row 6": (
+    [
+      [r[0], r[1], 'f\u200b' if i == 4 else 'fm'[i % 2], r[3]]
+      for i, r in enumerate(rows())
+    ],
+    {},
+  ),
   'printable name': ([*rows()], {'header': ['a\x1b', *HEADER[1:]]}),
   'leaves no training example': (rows(9), {'validation_split': 0.99}),
   '--test_fraction=0': (rows(), {'test_fraction': 0.0}),

@@ -89,6 +89,8 @@ BAD = [
   ('client_ids', {'client_ids': LABELS[:5]}),
   ('class_names', {'class_names': ['a', 'b', 'a']}),
   ('class_names', {'class_names': ['a|b', 'c', 'd']}),
+  ('class_names', {'class_names': ['', 'c', 'd']}),
+  ('class_names', {'class_names': [['a', 'c', 'd']]}),
   ('x_test, y_test', {'x_test': None, 'y_test': None}),
   ('x_train has 5 examples', {'x_train': FEATURES[:5]}),
   ('x_train', {'x_train': FEATURES * np.nan}),

@@ -54,12 +54,14 @@ REFUSED = """
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
 --client_parts=own_things:BadLoss
+--learning_rate_schedule=own_things:Falling
 --dataset=own_things:reading
 """
 # These errors occur in training: code 1, and the state is saved.
 STOPPED = """
 --client_learning_rate=1e38
 --pooling=own_things:NoMean --variant=flipout
+--pooling=own_things:Named --variant=flipout
 --weighting=own_things:Zero
 --server_step=own_things:Raising
 --server_step=own_things:Accurate

@@ -11,7 +11,7 @@ from bfl_tf.runs import checkpoints
 def state(round_index, seed=0):
   rng = np.random.default_rng(seed)
   sizes = 5, 5, 3, 0, (2, 5)
-  vectors = (np.float32(rng.normal(size=size)) for size in sizes)
+  vectors = (np.float32(rng.uniform(size=size)) for size in sizes)
   return federation.State(
     round=round_index,
     model=weights.Weights(*vectors),
@@ -45,6 +45,24 @@ def test_memories_written_after_a_checkpoint_are_not_restored(tmp_path):
   checkpoints.save(changed, tmp_path)
   restored = checkpoints.restore(tmp_path)
   assert toys.same(restored.memories, {7: saved.memories[7], **newer})
+
+
+@pytest.mark.parametrize(
+  'name, value',
+  [
+    ('round', -1),
+    ('model|scale', np.zeros(4, np.float32)),
+    ('model|loc', np.full(4, np.nan, np.float32)),
+    ('memories|layout', '{'),
+    ('memories|layout', '[]'),
+  ],
+)
+def test_a_checkpoint_with_an_invalid_array_is_rejected(tmp_path, name, value):
+  checkpoints.save(state(3), tmp_path)
+  path = tmp_path / run_files.CHECKPOINT
+  np.savez(path, **files.read_npz(path) | {name: value})
+  with pytest.raises(files.UnreadableError, match=r'npz|bin'):
+    dict(checkpoints.restore(tmp_path).memories)
 
 
 def test_damaged_files_of_a_run_are_rejected(tmp_path):

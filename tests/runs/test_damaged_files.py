@@ -11,7 +11,7 @@ from bfl_tf.analysis import prediction_sets
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
 
-SETS = prediction_sets.PredictionSets((0.9,), (0.5,), 10, 1, 'lac')
+SETS = prediction_sets.PredictionSets((0.9, 0.95), (0.5, 1.0), 10, 1, 'lac')
 READERS = {
   run_files.SUMMARY: run_files.read_summary,
   run_files.TASK: lambda path: task.read(path / run_files.TASK),
@@ -20,6 +20,27 @@ READERS = {
   run_files.PARTITION: recorded.partition,
   run_files.FLAGS: runs.read_config,
   f'{run_files.SITES}/{run_files.SCORES}': groups.scores_of,
+}
+
+
+# Fields with values of the right type.
+NAN = float('nan')
+WRONG = {
+  run_files.CONFORMAL: [
+    {'thresholds': [NAN, 1.0]},
+    {'thresholds': [0.5]},
+    {'levels': [0.9]},
+  ],
+  run_files.TASK: [
+    {'std': []},
+    {'mean': [NAN] * 4},
+    {'std': [0.0] * 4},
+    {'dtype': 'object'},
+    {'class_names': ['a']},
+    {'features': [['a', None]]},
+    {'input_shape': [5]},
+    {'unknown': 0},
+  ],
 }
 
 
@@ -43,8 +64,8 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   damaged = [text[: len(text) // 2], 'null', '[]', '{"final": null}', '\0']
   if name == run_files.FLAGS:
     damaged = ['', '\0' * 99, 'x' + text]
-  if name == run_files.CONFORMAL:
-    damaged.append(json.dumps({**json.loads(text), 'thresholds': [1e400 * 0]}))
+  changes = WRONG.get(name, [])
+  damaged += [json.dumps({**json.loads(text), **each}) for each in changes]
   for content in damaged:
     file.write_text(content)
     with pytest.raises(files.UnreadableError, match=file.name):
