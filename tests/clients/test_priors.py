@@ -29,9 +29,13 @@ class Broadcast(toys.Idle):
 
 @dataclasses.dataclass(frozen=True)
 class Personal(Broadcast):
-  """Uses the client's last posterior, with doubled scale, as the prior."""
+  """Uses the client's last posterior, with doubled scale, as the prior.
+
+  Its KL term has the weight 0.5.
+  """
 
   name: ClassVar[str] = 'personal'
+  prior_weight: ClassVar[float] = 0.5
 
   def init_memory(self, model):
     return {'loc': np.zeros_like(model.loc), 'scale': np.ones_like(model.loc)}
@@ -74,7 +78,7 @@ def test_the_prior_may_depend_on_the_memory_of_the_client():
     ratio, distance = begin.scale / scale, (begin.loc - loc) / scale
     return np.sum(0.5 * (ratio**2 + distance**2 - 1) - np.log(ratio)) / 50
 
-  expected = divergence(memory['loc'], 2 * memory['scale'])
+  expected = 0.5 * divergence(memory['loc'], 2 * memory['scale'])
   expected -= divergence(0, 1e3)
   assert loss - other == pytest.approx(expected, rel=1e-3)
   # The memory is stored between rounds.

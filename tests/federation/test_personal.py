@@ -144,6 +144,10 @@ def test_with_a_fixed_global_posterior_the_personal_one_is_variational():
   )
   np.testing.assert_allclose(found.model.loc, start.loc, rtol=1e-6)
   np.testing.assert_allclose(found.model.scale, start.scale, rtol=1e-5)
+  # The next round begins at the personal posterior.
+  again = worker.train(toys.task(start, memory=found.memory, rate=1e-9))
+  for name, values in found.memory['pfedbayes'].items():
+    np.testing.assert_allclose(again.memory['pfedbayes'][name], values, 1e-4)
 
 
 def test_the_global_posterior_of_a_client_moves_down_the_divergence():
