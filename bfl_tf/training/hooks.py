@@ -118,7 +118,9 @@ def _check_hooks(part, start, shared, memory):
   made = traced('finish', start, carry, end)
   if not (isinstance(made, (list, tuple)) and len(made) == 3):
     _reject(part, 'finish', 'the model, a vector or None, and the memory', made)
-  if part.has('init_memory') and not _is_like(made[2], memory):
+  # The memory may be that of a second training.
+  keeps = part.has('init_memory') and not part.second_training()
+  if keeps and not _is_like(made[2], memory):
     expected = 'as its third result a memory like that of init_memory, '
     _reject(part, 'finish', expected + _shapes(memory), made[2])
 
