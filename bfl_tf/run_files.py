@@ -42,11 +42,12 @@ ALL = (
 
 
 class Summary(TypedDict):
-  """Fields that each `summary.json` has."""
+  """Fields of each `summary.json` that are read."""
 
   version: str
   rounds: int
   final: dict[str, float]
+  temperature: float | None
 
 
 def remedy(run_dir: pathlib.Path) -> str:
@@ -59,8 +60,9 @@ def remedy(run_dir: pathlib.Path) -> str:
 
 def check_kinds(run_dir: pathlib.Path) -> None:
   """Rejects a folder in place of a file of a run, and vice versa."""
-  for path in (run_dir / name for name in ALL):
-    if path.exists() and path.is_dir() == bool(path.suffix):
+  patterns = (*ALL, f'{SITES}/[!.]*.*', f'{SITES}/models/*/[!.]*.*')
+  for path in (found for each in patterns for found in run_dir.glob(each)):
+    if path.is_dir() == bool(path.suffix):
       kind = 'folder' if path.is_dir() else 'file'
       raise files.UnreadableError(
         f'{path} is a {kind} of another program: move it, and restore this '

@@ -15,7 +15,7 @@ _SUFFIXES: dict[str, Literal['npz', 'csv']] = {
 }
 # A "|" joins the classes of a prediction set. A spreadsheet reads a text that
 # begins with =, +, - or @ as a formula, unless it is a number.
-_UNSAFE = re.compile(r'.*\||[=+@-](?![\d.]+$).', re.DOTALL)
+_UNSAFE = re.compile(r'\s*$|.*\||[=+@-](?![\d.]+$).', re.DOTALL)
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
@@ -36,8 +36,7 @@ def check(where: str, names: Iterable[str]) -> None:
   """
   seen: set[str] = set()
   for name in names:
-    is_shown = name.strip() and name.isprintable()
-    if _UNSAFE.match(name) or not is_shown or name in seen:
+    if _UNSAFE.match(name) or not name.isprintable() or name in seen:
       raise ValueError(
         f'{where} {name!r}: rename it, because names must be different and '
         'printable, must not contain "|", and only a number may begin with =, '

@@ -289,10 +289,9 @@ class Plan:
 def _schedule(config) -> Any:
   """Makes the schedule and computes the rates of the first and last round."""
   schedule: Any = config.make('learning_rate_schedule', object)
-  num_rounds = config.num_rounds
+  start, num_rounds = config.client_learning_rate, config.num_rounds
   for index in (0, num_rounds - 1):
-    arguments = config.client_learning_rate, index, num_rounds
-    rate = user_code.attempt(schedule, *arguments)
+    rate = user_code.attempt(schedule, start, index, num_rounds)
     if not (isinstance(rate, float | int) and 0 <= rate < math.inf):
       raise ValueError(
         f'--learning_rate_schedule={config.learning_rate_schedule} must return '

@@ -81,8 +81,8 @@ def check_columns(component: str, columns: Mapping[str, Any]) -> None:
   for name, value in columns.items():
     if np.ndim(value) or isinstance(value, str) or name == 'round':
       raise ComponentError(
-        f'{component} returned {value!r:.99} as the column {name}; columns are '
-        'numbers, and none is named round.'
+        f'{component} returned the column {name}={value!r:.99}; columns are '
+        'numbers, and the name round is taken.'
       )
 
 

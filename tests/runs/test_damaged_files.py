@@ -31,6 +31,7 @@ WRONG = {
     {'thresholds': [0.5]},
     {'levels': [0.9]},
   ],
+  run_files.SUMMARY: [{'temperature': 'warm'}],
   run_files.TASK: [
     {'std': []},
     {'mean': [NAN] * 4},
@@ -84,6 +85,7 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
     run_files.PARTITION,
     run_files.PREDICTIONS,
     run_files.PLOTS,
+    f'{run_files.SITES}/sites.csv',
   ],
 )
 def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
