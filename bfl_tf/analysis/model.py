@@ -145,7 +145,7 @@ AnyPrediction = Prediction | NumericPrediction
 
 
 class Trained:
-  """The global model of a finished run, after its last round.
+  """The model of a finished run, after its last round.
 
   A run that is scored by an ensemble (`--predictor=A+C+S`) does not store its
   members. This class then has the global model only, while `predictions.npz`
@@ -198,8 +198,11 @@ class Trained:
       ValueError: The client is unknown, or its memory is on another machine.
     """
     if self.state is None or str(client) not in self.clients:
-      some = ', '.join(self.clients[:5]) or 'none'
-      raise ValueError(f'the run has no client {client!r}; it has: {some}.')
+      count, some = len(self.clients), ', '.join(self.clients[:5])
+      raise ValueError(
+        f'the run has no client {client!r} among its {count}: {some}'
+        f'{", ..." if count > 5 else ""}.'
+      )
     memory = self.state.memories.get(self.clients.index(str(client)))
     if personal.is_on_node(memory):
       raise ValueError(

@@ -50,13 +50,8 @@ class Ditto(training.Part):
 class _Personal(proximal.Proximal):
   """Trains the personal model."""
 
-  name = 'ditto'
-
-  def init_memory(self, model):
-    return {name: getattr(model, name) for name in _KEPT}
-
   def initial(self, start, shared, memory):
     return start._replace(**memory)
 
   def finish(self, model, carry, trace):
-    return model, None, self.init_memory(model)
+    return model, None, {name: getattr(model, name) for name in _KEPT}

@@ -16,7 +16,9 @@ from bfl_tf.runs import significance
 
 Groups = Mapping[str, groups_lib.Group]
 # Scores of a table if none are selected.
-_USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
+_USUAL = (
+  'accuracy', 'rmse', 'nll', 'crps', 'ece', 'personal_accuracy', 'personal_nll',
+)  # fmt: skip
 
 
 def compare(

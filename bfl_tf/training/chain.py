@@ -21,14 +21,22 @@ class Chain:
 
   Attributes:
     parts: The parts.
+    seconds: Chain of the second training of a part, by name of the part.
     provider: The part that provides the prior of the clients, or None.
 
   Raises:
     ValueError: Two parts provide a prior.
   """
 
-  def __init__(self, parts: Sequence[Part]):
+  def __init__(self, parts: Sequence[Part], names: Sequence[str] = ()):
+    """Makes the chain; `names` replace the names of the parts."""
     self.parts = tuple(parts)
+    self.names = names or [part.name for part in self.parts]
+    self.seconds = {
+      name: Chain([second], [name])
+      for name, part in zip(self.names, self.parts)
+      if (second := part.second_training())
+    }
     providers = [part for part in self.parts if part.provides_prior]
     terms = [part for part in self.parts if part.has('divergence')]
     for several, what in ((providers, 'prior'), (terms, 'KL term')):
@@ -40,6 +48,10 @@ class Chain:
         )
     self.provider = providers[0] if providers else None
 
+  def with_layout(self, layout: weights.Layout) -> Chain:
+    """Returns the chain for a model with these tensor shapes."""
+    return Chain([part.with_layout(layout) for part in self.parts], self.names)
+
   def have(self, hook: str) -> bool:
     """Returns whether a part overrides a hook."""
     return any(part.has(hook) for part in self.parts)
@@ -50,18 +62,17 @@ class Chain:
     """Returns the prior's natural parameters, or None without a provider."""
     part = self.provider
     if part:
-      return part.prior(start, shared.get(part.name), memory.get(part.name))
+      name = self.names[self.parts.index(part)]
+      return part.prior(start, shared.get(name), memory.get(name))
     return None
 
   def initial(
     self, start: weights.Weights, shared: Mapping, memory: Mapping
   ) -> weights.Weights:
     """Returns the weights at which local training begins."""
-    for part in self.parts:
+    for name, part in zip(self.names, self.parts):
       if part.has('initial'):
-        start = part.initial(
-          start, shared.get(part.name), memory.get(part.name)
-        )
+        start = part.initial(start, shared.get(name), memory.get(name))
     return start
 
   def begin(
@@ -69,8 +80,8 @@ class Chain:
   ) -> tuple:
     """Returns the carry before the first step."""
     return tuple(
-      part.begin(start, shared.get(part.name), memory.get(part.name))
-      for part in self.parts
+      part.begin(start, shared.get(name), memory.get(name))
+      for name, part in zip(self.names, self.parts)
     )
 
   def loss(self, mean: tf.Tensor, carry: tuple) -> Any:
@@ -120,14 +131,14 @@ class Chain:
   ) -> tasks.Result:
     """Returns the result of a training after `report` and `finish`."""
     extras, memory, report = {}, {}, {}
-    for part, kept in zip(self.parts, carry):
+    for name, part, kept in zip(self.names, self.parts, carry):
       for column, number in part.report(kept, trace).items():
-        report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
+        report[f'{name}_{column}'] = tf.cast(number, tf.float32)
       model, sent, new_memory = part.finish(model, kept, trace)
       if sent is not None:
-        extras[part.name] = sent
-      if part.has('init_memory'):
-        memory[part.name] = new_memory
+        extras[name] = sent
+      if new_memory is not None:
+        memory[name] = new_memory
     trace = trace._replace(report=report)
     return tasks.Result(model, extras, memory, trace)
 

@@ -41,25 +41,31 @@ def result_spec(
     `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
     dimensions that a part determines during training are None.
   """
-  chain = Chain([part.with_layout(layout) for part in parts])
+  chain = Chain(parts).with_layout(layout)
+  seconds = [each.with_layout(layout) for each in chain.seconds.values()]
 
   def untrained(start, shared, memory, trace):
-    carry = tf.nest.map_structure(
-      lambda v: v if v is None else tf.convert_to_tensor(v),
-      chain.begin(start, shared, memory),
-    )
-    return chain.finish(start, carry, trace)
+    result: Any = None
+    for each in (chain, *seconds):
+      carry = tf.nest.map_structure(
+        lambda v: v if v is None else tf.convert_to_tensor(v),
+        each.begin(start, shared, memory),
+      )
+      own = each.finish(start, carry, trace)
+      result = own if each is chain else result.followed_by(own)
+    return result
 
   given = tf.nest.map_structure(
     tasks.spec_of, (layout.standard(), shared, memory)
   )
-  seconds = (part.second_training() for part in chain.parts)
-  for part in (*chain.parts, *filter(None, seconds)):
-    if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
-      start, of_stages, of_client = given
-      _check_hooks(
-        part, start, of_stages.get(part.name), of_client.get(part.name)
-      )
+  start, of_stages, of_client = given
+  for each in (chain, *seconds):
+    for name, part in zip(each.names, each.parts):
+      if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
+        kept = None if name in each.seconds else of_client.get(name)
+        _check_hooks(
+          part, start, of_stages.get(name), of_client.get(name), kept
+        )
   traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
   outputs = traced.structured_outputs
   extras, report = tf.nest.map_structure(
@@ -70,8 +76,10 @@ def result_spec(
   return tasks.Result(model, extras, given[2], trace)
 
 
-def _check_hooks(part, start, shared, memory):
+def _check_hooks(part, start, shared, memory, kept):
   """Traces each hook of a user's part alone, for errors with its line number.
+
+  `kept` is the memory that `finish` must return.
 
   In the training loop, each client would raise the error below hundreds of
   lines of TensorFlow.
@@ -101,6 +109,7 @@ def _check_hooks(part, start, shared, memory):
   after = step._replace(scale=scale)
   # Hook, arguments, and possible results.
   for hook, arguments, *wanted in (
+    ('initial', (start, shared, memory), start),
     ('prior', (start, shared, memory), natural),
     ('loss', (mean, carry), number),
     ('divergence', (mean, scale, carry), number),
@@ -118,11 +127,13 @@ def _check_hooks(part, start, shared, memory):
   made = traced('finish', start, carry, end)
   if not (isinstance(made, (list, tuple)) and len(made) == 3):
     _reject(part, 'finish', 'the model, a vector or None, and the memory', made)
-  # The memory may be that of a second training.
-  keeps = part.has('init_memory') and not part.second_training()
-  if keeps and not _is_like(made[2], memory):
-    expected = 'as its third result a memory like that of init_memory, '
-    _reject(part, 'finish', expected + _shapes(memory), made[2])
+  # A memory without arrays may be None.
+  empty = not any(tf.nest.flatten(each) for each in (kept, made[2]) if each)
+  if not (empty or _is_like(made[2], kept)):
+    expected = 'as its third result '
+    if kept is not None:
+      expected += 'a memory like that of init_memory, '
+    _reject(part, 'finish', expected + _shapes(kept), made[2])
 
 
 def _reject(part: Part, hook: str, expected: str, found: Any) -> None:

@@ -7,6 +7,7 @@ clients and rounds change only its arguments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
@@ -74,8 +75,12 @@ class LocalTraining:
     model: tf_keras.Model,
     data: tasks.Data,
     config: tasks.TrainingConfig,
+    names: Sequence[str] = (),
   ):
-    """Creates the optimizer's slots; call it under `strategy.scope()`."""
+    """Creates the optimizer's slots; call it under `strategy.scope()`.
+
+    `names` replace the names of the parts.
+    """
     self._inference = config.inference
     self.variables = weights.Variables.of(model, config.inference.scope)
     self.layout = weights.Layout.of(model, config.inference.scope)
@@ -84,19 +89,17 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if config.trains_scale else self.variables.mean
     self._slots = config.optimizer.slots(self._trained)
-    self._parts = chain.Chain(
-      [part.with_layout(self.layout) for part in config.parts]
-    )
+    self._parts = chain.Chain(config.parts, names).with_layout(self.layout)
     self._compiled: Any = None
     if config.jit_compile:
       self._compiled = tf.function(self._full_batches, jit_compile=True)
     self._second = {
-      part.name: LocalTraining(
-        strategy, model, data, dataclasses.replace(config, parts=(second,))
+      name: LocalTraining(
+        strategy, model, data,
+        dataclasses.replace(config, parts=second.parts), [name],
       )
-      for part in config.parts
-      if (second := part.second_training())
-    }
+      for name, second in self._parts.seconds.items()
+    }  # fmt: skip
 
   def signature(self, x, y, task: tasks.ClientTask) -> list:
     """Returns the input signature of `__call__` for jobs like `task`."""
@@ -114,7 +117,7 @@ class LocalTraining:
 
   def __call__(self, x, y, task: tasks.ClientTask) -> tasks.Result:
     """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
-    result, memory = self._train(x, y, task), {}
+    result = self._train(x, y, task)
     for name, training in self._second.items():
       own, common = (
         seeds.Stream(seed)(f'second {name}')
@@ -123,8 +126,8 @@ class LocalTraining:
       second = task._replace(
         seed=own, common_seed=common, first_step=np.int32(0)
       )
-      memory[name] = training(x, y, second).memory[name]
-    return result._replace(memory={**result.memory, **memory})
+      result = result.followed_by(training(x, y, second))
+    return result
 
   def _train(self, x, y, task: tasks.ClientTask) -> tasks.Result:
     """Trains with the parts of `config`."""

@@ -171,9 +171,11 @@ class Part(component.Component):
   def second_training(self) -> Part | None:
     """Returns the part of a second training, whose model stays on the client.
 
-    That training follows each training of the client, begins at the broadcast,
-    and has this part alone. The part has the name of this one, and its `finish`
-    returns the memory.
+    That training follows each training of the client. It begins at the
+    broadcast, or at the weights of its hook `initial`, and has this part alone.
+    Its `finish` returns the memory that this part's `init_memory` begins with,
+    and this part's `finish` returns None in its place. Of its other results,
+    only `report` is used.
     """
 
   def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:

@@ -185,6 +185,14 @@ class Result(NamedTuple):
   memory: Mapping[str, Any]
   trace: Trace
 
+  def followed_by(self, second: Result) -> Result:
+    """Adds memory and report of a second training, whose model is not sent."""
+    report = {**self.trace.report, **second.trace.report}
+    return self._replace(
+      memory={**self.memory, **second.memory},
+      trace=self.trace._replace(report=report),
+    )
+
 
 def spec_of(value: Any) -> tf.TensorSpec:
   """Returns the shape and the type of an array or a number."""

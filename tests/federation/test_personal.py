@@ -221,3 +221,40 @@ def test_a_run_without_personal_models_says_so(tmp_path):
   bfl_tf.run(config, tmp_path / 'run', show_progress=False)
   with pytest.raises(ValueError, match='no personal models'):
     bfl_tf.load(tmp_path / 'run').personal('0')
+
+
+class Own(training.Part):
+  """A second training, without a name, that reports."""
+
+  def initial(self, start, shared, memory):
+    return start.replace_mean(memory)
+
+  def begin(self, start, shared, memory):
+    return start.mean - memory
+
+  def report(self, carry, trace):
+    return {'distance': tf.norm(carry)}
+
+  def finish(self, model, carry, trace):
+    return model, None, model.mean
+
+
+class KeepsTwo(training.Part):
+  name = 'keeps_two'
+
+  def init_memory(self, model):
+    return model.mean
+
+  def second_training(self):
+    return Own()
+
+  def personal(self, model, memory):
+    return model.replace_mean(memory)
+
+
+def test_a_second_training_has_the_name_of_its_part_and_reports():
+  pieces = toys.experiment(client_parts=('test_personal:KeepsTwo',))
+  _, first, second = toys.rounds(pieces, 2)
+  assert first.info['keeps_two_distance'] == 0
+  assert second.info['keeps_two_distance'] > 0
+  assert second.state.memories[0]['keeps_two'].shape == (15,)
