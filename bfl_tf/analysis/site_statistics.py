@@ -95,6 +95,7 @@ class SiteStatistics(NamedTuple):
       # Float32 probabilities may exceed 1 by a rounding error.
       'binned': 1.001 * self.binned[0],
       'auroc': 1,
+      'loss': -1.001 * num_examples * np.log(metrics.MIN_PROBABILITY),
       'sizes': self.examples * self.examples.size,
       'single_right': np.minimum(self.single, self.covered),
     }

@@ -101,7 +101,7 @@ class RunDirectory:
       )
     rows = self.path / run_files.METRICS
     has_trained = run_files.is_finished(self.path) or (
-      rows.is_file() and len(rows.read_text().splitlines()) > 2
+      rows.is_file() and len(rows.read_bytes().splitlines()) > 2
     )
     may_replace = self.overwrite or not has_trained
     try:
