@@ -95,6 +95,11 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
   return found
 
 
+def needed(name: str | os.PathLike) -> dict[str, int]:
+  """Returns the flags that a task needs for a method, with their values."""
+  return {_ONE[need][0]: 1 for need in read(name).get('needs', ())}
+
+
 def expanded(
   values: Mapping[str, Any], typed: Collection[str] = ()
 ) -> dict[str, Any]:

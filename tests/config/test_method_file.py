@@ -26,9 +26,7 @@ _TASK = {
 
 @pytest.mark.parametrize('name', method_file.names())
 def test_every_method_file_makes_a_plan(name):
-  needs = method_file.read(name).get('needs', ())
-  needed = {'num_rounds': 1, 'clients_per_round': int('one_client' in needs)}
-  plan = Plan.of(Config.of({**needed, 'method': name}))
+  plan = Plan.of(Config.of({**method_file.needed(name), 'method': name}))
   assert plan.config.method == name
 
 

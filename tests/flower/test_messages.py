@@ -10,6 +10,7 @@ import toys
 import wines
 
 from bfl_tf import data, federation
+from bfl_tf.config import method_file
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, data_summaries, messages
 from bfl_tf.runs import flags_file
@@ -37,7 +38,7 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
   for preset in cells.CONFIGS.rglob('*.flags'):
     if preset.parent.name == 'methods':
-      config = Config.of({'method': preset, 'num_rounds': 1})
+      config = Config.of({'method': preset, **method_file.needed(preset)})
     else:
       config = Config.from_flagfile(preset)
     lines = flags_file.flag_lines(config)
