@@ -130,7 +130,7 @@ BAD = [
     lambda a: -a - 1,
     'its right is impossible for any set of examples',
   ),
-  ('loss', lambda a: a + 1e6, 'its loss is impossible'),
+  ('loss', lambda a: np.array(a + 1e6), 'its loss is impossible'),
   ('loss', lambda a: a.astype(np.float32), 'its loss is float32, not float64'),
   ('counts', lambda a: a + 1, r'its counts do not match its \d+ examples'),
   ('examples', lambda a: a * 2, r'its counts do not match its \d+ examples'),
