@@ -82,7 +82,8 @@ def table(summary: Mapping[str, Any]) -> str:
       label = f'recall of {summary["classes"][number]}'
     elif not score or score.name != own or not score.in_final:
       continue
-    unit = score.unit if own == name else 'mean over clients'
+    of_clients = own != name and own != 'lowest_accuracy'
+    unit = 'mean over clients' if of_clients else score.unit
     rows.append((label, metrics.as_text(value), unit))
   width = max(len(label) for label, _, _ in rows)
   return '\n'.join(f'{row[0]:{width}}  {row[1]:>8}  {row[2]}' for row in rows)
