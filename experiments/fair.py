@@ -4,7 +4,7 @@
   python -m experiments.fair --step=score --output_dir=results/fair
   python -m experiments.fair --step=tables --output_dir=results/fair
 
-tune runs eight trials per method on three quarters of the training examples,
+tune runs eight trials per method on four fifths of the training examples,
 with random values from the ranges below. score runs the trial with the lowest
 validation NLL on all training examples, with five seeds, in each setting. Both
 append a row per run to a .csv file, and skip runs that have a row. tables
@@ -154,7 +154,7 @@ def _task(method, name) -> dict[str, Any]:
 def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each trial."""
   for method in methods:
-    fixed = {**_task(method, 'dirichlet'), 'validation_split': 0.25}
+    fixed = {**_task(method, 'dirichlet'), 'validation_split': 0.2}
     optimizer = method_file.read(method).get('client_optimizer', 'adam')
     ranges = {_RATE: _RATES[optimizer], **RANGES.get(method, {})}
     draws = [f'{key}={span}' for key, span in ranges.items()]
@@ -180,7 +180,7 @@ def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
     values = dict(
       text.removeprefix('--').split('=') for text in best['values'].split()
     )
-    known = {**config_lib.FIELDS, **search_space._known()}
+    known = search_space.known()
     typed = {key: known[key].kind(value) for key, value in values.items()}
     for seed in _SEEDS:
       try:

@@ -16,7 +16,7 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
 from bfl_tf.federation import personal, plan, prediction
-from bfl_tf.federation.state import State
+from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
@@ -77,14 +77,14 @@ def load(run_dir: str | os.PathLike) -> Trained:
 
 def _stored(config, state) -> Sequence[weights_lib.Weights]:
   """Returns the stored models of the group that a run predicts with."""
-  for role in ('server_step', 'refine'):
-    for method in config.selection.chains[role]:
-      if server.Stage.stored is not method.factory.stored and (
-        config.predictor in method.factory.predictors
-      ):
-        stage = method.make(config.context())
-        return stage.stored(state.slots[stage.name], state.model)
-  return ()
+  # Other stages may need resources that only a run has.
+  stages = (
+    method.make(config.context())
+    for role in ('server_step', 'refine')
+    for method in config.selection.chains[role]
+    if method.factory.stored is not server.Stage.stored
+  )
+  return state_lib.stored(stages, config.predictor, state)
 
 
 # Bound of `is_out_of_range`, in standard deviations from the training mean.
@@ -170,7 +170,7 @@ class Trained:
     weights: weights_lib.Weights,
     temperature: float | None = None,
     members: Sequence[weights_lib.Weights] = (),
-    state: State | None = None,
+    state: state_lib.State | None = None,
     clients: Sequence[str] = (),
   ):
     self.config, self.task, self.weights = config, task, weights

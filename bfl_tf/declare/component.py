@@ -70,8 +70,9 @@ def _class_defect(made: type, base: type) -> str:
     for name, declared in kind.get('__annotations__', {}).items()
     if 'ClassVar' not in str(declared)
   }
-  settings -= {*getattr(made, '__dataclass_fields__', ())}
-  for name in {*dir(made)} - {*dir(base)}:
+  fields = {*getattr(made, '__dataclass_fields__', ())}
+  settings -= fields
+  for name in {*dir(made)} - {*dir(base)} - fields:
     near = difflib.get_close_matches(name, dir(base), n=1, cutoff=0.8)
     if near and not name.startswith('_'):
       return (

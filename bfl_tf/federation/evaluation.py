@@ -6,6 +6,7 @@ import numpy as np
 
 from bfl_tf import metrics, seeds, statistics, training
 from bfl_tf.federation import ensembles, personal, prediction
+from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
@@ -65,20 +66,22 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
 
 
 def _temperature(experiment, state, likelihood):
-  """Returns the temperature of the global model with minimal NLL.
+  """Returns the temperature of the stored model with minimal NLL.
 
-  It is fitted on the calibration examples. For numeric labels, it is the factor
-  on the standard deviation.
+  That is the global model, or the stored group of `--predictor`. The
+  temperature is fitted on the calibration examples. For numeric labels, it is
+  the factor on the standard deviation.
   """
   config, held = experiment.config, experiment.dataset.calibration
-  samples = config.final_num_mc_samples
-  found = prediction.predict(
-    experiment.workers,
-    state.model,
-    held.x,
-    seed=seeds.named(config.seed, 'evaluation', state.round),
-    num_samples=experiment.method.inference.num_samples(samples),
-  )
+  method, samples = experiment.method, config.final_num_mc_samples
+  options: dict[str, Any] = {
+    'seed': seeds.named(config.seed, 'evaluation', state.round),
+    'num_samples': method.inference.num_samples(samples),
+  }
+  members = state_lib.stored(method.stages, config.predictor, state)
+  predict: Any = prediction.mixture if members else prediction.predict
+  model = members or state.model
+  found = predict(experiment.workers, model, held.x, **options)
   if not np.all(np.isfinite(found.mean)):
     return np.nan
   if held.is_numeric:

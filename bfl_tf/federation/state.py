@@ -1,6 +1,6 @@
 """The state of a run between rounds, and the result of a round."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bfl_tf import weights
@@ -36,6 +36,16 @@ class Round(NamedTuple):
   state: State
   info: dict[str, Any]
   predictors: Mapping[str, Sequence[weights.Weights]] = {}
+
+
+def stored(
+  stages: Iterable[Any], predictor: str, state: State
+) -> Sequence[weights.Weights]:
+  """Returns the stored models of the group `predictor`; none is usual."""
+  for stage in stages:
+    if predictor in stage.predictors and stage.has_slot:
+      return stage.stored(state.slots[stage.name], state.model)
+  return ()
 
 
 def fresh_slots(stages: tuple, model: weights.Weights) -> dict[str, Any]:

@@ -278,13 +278,8 @@ def answer(
   Raises:
     ValueError: The node has no such examples, or does not permit their use.
   """
-  # Each share is also one of the file's splits, except `personal`.
-  share = {
-    'calibration': 'calibration',
-    'test': 'test',
-    'personal': 'test',
-  }.get(question.share)
-  if not own.data or share is None:
+  share = 'test' if question.share == 'personal' else question.share
+  if not own.data or share not in ('calibration', 'test'):
     raise ValueError(
       'only a calibration or test share of a file of this node can be evaluated'
     )

@@ -103,7 +103,7 @@ def _split(flag, text):
 def _grid(text):
   """Returns a flag and its values."""
   key, values = _split('grid', text)
-  declared = _known().get(key)
+  declared = known().get(key)
   is_free = declared and (declared.many or declared.is_free_text)
   if ',' in values and declared and not is_free:
     raise ValueError(
@@ -122,7 +122,8 @@ def _grid(text):
   return key, values.split('|')
 
 
-def _known():
+def known() -> dict[str, Any]:
+  """Returns the declarations of all fields and settings, by key."""
   return {**config_lib.FIELDS, **catalog.known_settings()}
 
 
@@ -145,7 +146,7 @@ def _span(text):
 
 
 def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
-  known = _known()
+  declared = known()
   for index in range(num_draws):
     draw = []
     for key, is_log, least, most in spans:
@@ -154,7 +155,7 @@ def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
       value = least + share * (most - least)
       if is_log:
         value = least * (most / least) ** share
-      is_whole = key in known and known[key].kind is int
+      is_whole = key in declared and declared[key].kind is int
       draw.append((key, repr(round(value) if is_whole else value)))
     yield draw
 

@@ -7,7 +7,8 @@ import pytest
 import toys
 
 import bfl_tf
-from bfl_tf import clients, models, server, training
+from bfl_tf import clients, metrics, models, server, training
+from bfl_tf.analysis import loading
 from bfl_tf.server import pooling
 
 CLIENTS = (range(10), range(10, 50), range(50, 100))
@@ -146,6 +147,7 @@ def test_samples_are_spread_over_the_rounds_after_the_burn_in():
 def test_a_loaded_run_predicts_with_its_samples(tmp_path):
   config = toys.experiment(
     refine=('keep_samples',), num_rounds=6, predictor='chain',
+    calibration_fraction=0.2,
     **{'keep_samples.number': 3},
   ).config  # fmt: skip
   bfl_tf.run(config, tmp_path / 'run', show_progress=False)
@@ -158,3 +160,9 @@ def test_a_loaded_run_predicts_with_its_samples(tmp_path):
     found.epistemic_uncertainty, stored['epistemic_uncertainty']
   )
   assert np.any(found.epistemic_uncertainty > 0)
+  # The fitted temperature is that of the samples, not of the global model.
+  held = loading.load_run(tmp_path / 'run').calibration
+  fitted = metrics.fit_temperature(trained.predict(held.x).probs, held.y)
+  assert trained.temperature == pytest.approx(fitted)
+  alone = trained.replace(trained.weights).predict(held.x).probs
+  assert trained.temperature != metrics.fit_temperature(alone, held.y)
