@@ -45,13 +45,11 @@ def load(run_dir: str | os.PathLike) -> Trained:
       f'--flagfile={path}/flags.txt --output_dir={path}.'
     )
   config = flags_file.read_config(path)
+  if config.mixed_precision and not training.has_mixed_precision():
+    # The run was trained on another machine.
+    config = config.replace(mixed_precision=False)
   task = task_lib.read(path / run_files.TASK)
-  training.configure(
-    config.num_workers,
-    config.deterministic,
-    # The run may have trained on another machine than this one.
-    config.mixed_precision and training.has_mixed_precision(),
-  )
+  training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path)
   if state is None:
     remedy = run_files.remedy(path)

@@ -90,14 +90,11 @@ class Config(
         f'--client_timeout={self.client_timeout} needs --engine=flower: '
         'training in this process cannot be stopped.'
       )
-    for flag, value in (
-      ('mixed_precision', self.mixed_precision),
-      ('distribution', self.distribution == 'mirrored'),
-    ):
-      if self.jit_compile and value:
-        raise ValueError(
-          f'--jit_compile cannot be combined with --{flag}: remove one of them.'
-        )
+    if self.jit_compile and self.distribution == 'mirrored':
+      raise ValueError(
+        '--jit_compile cannot be combined with --distribution=mirrored: remove '
+        'one of them.'
+      )
     if self.num_server_examples and self.server_fraction:
       raise ValueError(
         f'--num_server_examples={self.num_server_examples} and '

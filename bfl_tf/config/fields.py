@@ -365,7 +365,10 @@ class Machine:
     bool, Setting('Use deterministic kernels on a GPU.')
   ] = False
   mixed_precision: Annotated[
-    bool, Setting('Compute convolutions and matrix products in bfloat16.')
+    bool,
+    Setting(
+      'Compute the layers of networks in bfloat16, with variables in float32.'
+    ),
   ] = False
   jit_compile: Annotated[
     bool,

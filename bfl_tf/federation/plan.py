@@ -165,6 +165,7 @@ class Plan:
       **config.selection.of('model').arguments(config.context(**of_run)),
       **of_run,
       'num_constants': likelihood.num_constants(),
+      'mixed_precision': config.mixed_precision,
       'seed': config.seed,
     }
     return functools.partial(models.build, config.model, **arguments)
@@ -204,8 +205,7 @@ class Plan:
       config.distribution,
       config.clients_per_device,
     )
-    # Tracing depends on mixed precision. The seed is not part of the key,
-    # because each task has its own weights.
+    # Without the seed, because each task has its own weights.
     built_by = sorted(
       (k, v) for k, v in network.keywords.items() if k != 'seed'
     )
@@ -215,7 +215,6 @@ class Plan:
       config.model,
       *built_by,
       *devices,
-      config.mixed_precision,
       training_config,
     )
     if key not in built:

@@ -296,12 +296,10 @@ def answer(
     sets = prediction_sets.PredictionSets(
       prediction_sets.LEVELS, limits, 0, 0, question.score
     )
-  training.configure(
-    1,
-    config.deterministic,
-    config.mixed_precision and training.has_mixed_precision(),
-  )
-  trained = Trained(config.replace(num_workers=1), task, question.model)
+  mixed = config.mixed_precision and training.has_mixed_precision()
+  training.configure(1, config.deterministic)
+  config = config.replace(num_workers=1, mixed_precision=mixed)
+  trained = Trained(config, task, question.model)
   if question.share == 'personal':
     memory = None
     if question.accepted >= 0:

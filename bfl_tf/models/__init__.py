@@ -7,6 +7,7 @@ that its signature names.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from typing import Any
@@ -41,6 +42,7 @@ def build(
   kernel_initializer: str = 'he_normal',
   seed: int = 0,
   num_constants: int = 0,
+  mixed_precision: bool = False,
   **own: Any,
 ) -> tf_keras.Model:
   """Builds a Keras model whose outputs are the parameters of a likelihood.
@@ -58,6 +60,8 @@ def build(
     seed: Random seed of the initial weights.
     num_constants: Number of trained outputs that do not depend on the input,
       appended to those of the network.
+    mixed_precision: Whether layers compute in bfloat16. Variables, outputs,
+      statistics of normalizations and noise are float32.
     **own: Settings of the network (`hidden_units` of the mlp) and of the
       variant (`initial_scale` of flipout).
 
@@ -69,17 +73,18 @@ def build(
   kind = registry.resolve('variant', variant, VARIANTS)
   of_variant = {k: own[k] for k in settings.of(kind) if k in own}
   if ':' in name:
-    model = _users_own(
-      name,
-      network,
-      variant=variant,
-      input_shape=input_shape,
-      num_classes=num_classes,
-      kernel_initializer=kernel_initializer,
-      seed=seed,
-      **own,
-    )
-    return _with_constants(model, num_constants)
+    with _policy(mixed_precision):
+      model = _users_own(
+        name,
+        network,
+        variant=variant,
+        input_shape=input_shape,
+        num_classes=num_classes,
+        kernel_initializer=kernel_initializer,
+        seed=seed,
+        **own,
+      )
+    return _completed(model, num_constants)
   of_network = {k: own[k] for k in settings.of(network) if k in own}
   unknown = sorted(set(own) - set(of_variant) - set(of_network))
   if unknown:
@@ -89,16 +94,34 @@ def build(
     )
   blocks = Blocks(kind(**of_variant), kernel_initializer, seed)
   inputs = tf_keras.Input(input_shape)
-  outputs = network(blocks, inputs, num_classes, **of_network)
-  return _with_constants(tf_keras.Model(inputs, outputs), num_constants)
+  with _policy(mixed_precision):
+    outputs = network(blocks, inputs, num_classes, **of_network)
+  return _completed(tf_keras.Model(inputs, outputs), num_constants)
 
 
-def _with_constants(model, count):
-  if not count:
+@contextlib.contextmanager
+def _policy(mixed_precision):
+  """Sets the data types of Keras layers."""
+  keras = tf_keras.mixed_precision
+  before = keras.global_policy()
+  keras.set_global_policy('mixed_bfloat16' if mixed_precision else before)
+  try:
+    yield
+  finally:
+    keras.set_global_policy(before)
+
+
+def _completed(model, num_constants):
+  """Returns the model with float32 outputs and with constants."""
+  outputs = model.output
+  if outputs.dtype != 'float32':
+    outputs = tf_keras.layers.Activation('linear', dtype='float32')(outputs)
+  if num_constants:
+    from bfl_tf.models import layers  # The import needs TensorFlow.
+
+    outputs = layers.Constants(num_constants)(outputs)
+  if outputs is model.output:
     return model
-  from bfl_tf.models import layers  # The import needs TensorFlow.
-
-  outputs = layers.Constants(count)(model.output)
   return tf_keras.Model(model.input, outputs)
 
 

@@ -62,7 +62,8 @@ class _SeededFlipout(tf_keras.layers.Layer):
   """Flipout with stateless signs and samples, and without a KL loss.
 
   The objective (`training.objectives`) contains the KL term, because the prior
-  may change every round.
+  may change every round. `product_dtype` is the type of the products' factors;
+  by default, it is that of Keras' global policy. All else is float32.
   """
 
   def __init__(
@@ -72,6 +73,8 @@ class _SeededFlipout(tf_keras.layers.Layer):
     initial_scale,
     bias_initializer='zeros',
     use_bias=True,
+    product_dtype=None,
+    dtype='float32',
     **kwargs,
   ):
     kernel_initializer = tf_keras.initializers.get(kernel_initializer)
@@ -85,11 +88,14 @@ class _SeededFlipout(tf_keras.layers.Layer):
       bias_posterior_fn=of_bias if use_bias else None,
       bias_posterior_tensor_fn=lambda q: q.distribution.loc + _noise(q),
       bias_divergence_fn=None,
+      dtype=dtype,
       **kwargs,
     )
     self.kernel_initializer = kernel_initializer
     self.bias_initializer = bias_initializer
     self.initial_scale, self.use_bias = initial_scale, use_bias
+    policy = tf_keras.mixed_precision.global_policy()
+    self.product_dtype = product_dtype or policy.compute_dtype
 
   def get_config(self):
     # TFP would store functions as bytecode of one Python version.
@@ -103,20 +109,29 @@ class _SeededFlipout(tf_keras.layers.Layer):
       ),
       'initial_scale': self.initial_scale,
       'use_bias': self.use_bias,
+      'product_dtype': self.product_dtype,
     }
 
   @classmethod
   def from_config(cls, config):
     return cls(**config)
 
+  def call(self, inputs):
+    return tf.cast(super().call(inputs), self.product_dtype)
+
   def _apply_variational_kernel(self, inputs):
     self.kernel_posterior_tensor = None
     kernel = self.kernel_posterior.distribution.loc
     noise = _noise(self.kernel_posterior)
+    inputs, kernel, noise = (
+      tf.cast(v, self.product_dtype) for v in (inputs, kernel, noise)
+    )
     if seeding.draws() != 'per_example':
-      return self._linear(inputs, kernel + noise)
-    signs = [_signs(inputs, size) for size in noise.shape[-2:]]
-    return self._perturbed(inputs, kernel, noise, *signs)
+      outputs = self._linear(inputs, kernel + noise)
+    else:
+      signs = [_signs(inputs, size) for size in noise.shape[-2:]]
+      outputs = self._perturbed(inputs, kernel, noise, *signs)
+    return tf.cast(outputs, self.dtype)
 
   def _perturbed(self, inputs, kernel, noise, input_signs, output_signs):
     """Applies to example b the kernel `kernel + noise * s[b, :, None] * r[b]`.
@@ -223,13 +238,6 @@ def _has_grouped_gradients() -> bool:
   return True
 
 
-@tf.custom_gradient
-def _product(inputs, mask):
-  # The gradient of a plain product sums over broadcast axes. If the batch size
-  # is unknown, this sum stays in the graph and stops the rewrite to bfloat16.
-  return inputs * mask, lambda gradient: (gradient * mask, None)
-
-
 @_registered
 class MCDropout(tf_keras.layers.Layer):
   """Dropout that is also active at inference, seeded by `seeding.scope`.
@@ -248,9 +256,9 @@ class MCDropout(tf_keras.layers.Layer):
       return inputs
     if draws == 'once':
       shape = tf.concat([[1], shape[1:]], 0)
-    uniform = seeds.uniform(shape, seeding.next_seed(), inputs.dtype)
+    uniform = seeds.uniform(shape, seeding.next_seed())
     kept = tf.cast(uniform >= self.rate, inputs.dtype)
-    return _product(inputs, kept * (1.0 / (1.0 - self.rate)))
+    return inputs * (kept * (1.0 / (1.0 - self.rate)))
 
   def get_config(self):
     return {**super().get_config(), 'rate': self.rate}

@@ -22,41 +22,15 @@ from bfl_tf.startup import tf
 
 DISTRIBUTIONS = ('clients', 'mirrored')
 
-
 # Instructions for bfloat16 products, as named in /proc/cpuinfo.
 _BFLOAT16 = frozenset({'avx512_bf16', 'amx_bf16'})
-# TensorFlow's default graph rewrites, which do not include bfloat16.
-_REWRITES = (
-  'arithmetic_optimization',
-  'constant_folding',
-  'dependency_optimization',
-  'function_optimization',
-  'implementation_selector',
-  'layout_optimizer',
-  'loop_optimization',
-  'remapping',
-  'shape_optimization',
-)
-# The rewrite would also round these operations after a product, but sums of
-# gradients and probabilities must stay float32.
-_FLOAT32 = (
-  'AddN',
-  'Log',
-  'Log1p',
-  'LogSoftmax',
-  'Mean',
-  'Sigmoid',
-  'Softmax',
-  'Softplus',
-  'Sum',
-)
+# Compute capability of the first Nvidia GPUs with bfloat16 products.
+_CAPABILITY = (8, 0)
 # Fraction of a GPU's memory for its logical devices; the rest is for libraries.
 _USED_MEMORY = 0.9
 # In MiB; the libraries of a logical device need about as much.
 _LEAST_SHARE = 512
 _WORKERS_PER_CORE = 4
-_LISTS = 'TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE'
-_TO_BFLOAT16 = 'auto_mixed_precision_onednn_bfloat16'
 
 
 def configure(
@@ -74,10 +48,7 @@ def configure(
     num_workers: Number of logical CPUs, as of `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
-    mixed_precision: Whether convolutions, matrix products and operations
-      between them use bfloat16. Variables, divergences, losses, sums of
-      gradients and probabilities stay float32. It affects later compilations
-      only.
+    mixed_precision: Whether networks are built with mixed precision.
     clients_per_device: Number of logical devices per GPU.
 
   Raises:
@@ -86,22 +57,19 @@ def configure(
   """
   if mixed_precision and not has_mixed_precision():
     raise ValueError(
-      '--mixed_precision needs a processor with bfloat16 arithmetic '
-      f'({" or ".join(sorted(_BFLOAT16))}) and no GPU: remove the flag.'
+      '--mixed_precision needs a processor with '
+      f'{" or ".join(sorted(_BFLOAT16))}, or a GPU with compute capability '
+      f'{".".join(map(str, _CAPABILITY))}: remove the flag.'
     )
-  # TensorFlow reads these variables at each graph rewrite.
-  os.environ[f'{_LISTS}_INFERLIST_REMOVE'] = ','.join(_FLOAT32)
-  os.environ[f'{_LISTS}_DENYLIST_ADD'] = ','.join(_FLOAT32)
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
-  # Unlike the settings below, these may change after TensorFlow's start. Each
-  # thread keeps the options of its first operation: a change needs new threads.
-  before = tf.config.optimizer.get_experimental_options()
-  tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
-  if before != tf.config.optimizer.get_experimental_options():
-    _threads.cache_clear()
   cpu = tf.config.list_physical_devices('CPU')[0]
   gpus, count = tf.config.list_physical_devices('GPU'), bounded(num_workers)
+  # The arithmetic and memory rewrites turn sums into temporary variables. In
+  # nested loops, these cause an AlreadyExistsError in the next step. On a CPU,
+  # no rewrite is useful: ResNet-20 is 7 % faster without them.
+  off = 'arithmetic_optimization' if gpus else 'disable_meta_optimizer'
+  tf.config.optimizer.set_experimental_options({off: not gpus})
   share = 0
   if gpus and clients_per_device > 1:
     share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
@@ -160,42 +128,16 @@ def _gpu_mebibytes() -> int:
 
 
 def has_mixed_precision() -> bool:
-  """Returns whether this machine supports `mixed_precision`.
-
-  GPUs are excluded: they would use float16, which needs a scaled loss.
-  """
-  if tf.config.list_physical_devices('GPU'):
-    return False
+  """Returns whether this machine has bfloat16 arithmetic."""
+  gpus = tf.config.list_physical_devices('GPU')
+  if gpus:
+    details = map(tf.config.experimental.get_device_details, gpus)
+    return all(d['compute_capability'] >= _CAPABILITY for d in details)
   try:
     text = pathlib.Path('/proc/cpuinfo').read_text()
   except OSError:
     return False
   return not _BFLOAT16.isdisjoint(text.split())
-
-
-def in_float32(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-  """Returns tensors that stop the rewrite to bfloat16."""
-  if not tf.config.optimizer.get_experimental_options().get(_TO_BFLOAT16):
-    return tensors
-  # The rewrite stops at operations that are not in its lists.
-  return [tf.raw_ops.Snapshot(input=tensor) for tensor in tensors]
-
-
-def _graph_options(mixed_precision: bool) -> dict[str, bool]:
-  """Returns the options of TensorFlow's graph rewrites.
-
-  The arithmetic and memory rewrites turn sums into temporary variables. In
-  nested loops, these cause an AlreadyExistsError in the next step. On a CPU,
-  only the rewrite to bfloat16 is useful: ResNet-20 is 7 % faster without the
-  others.
-  """
-  if tf.config.list_physical_devices('GPU'):
-    return {'arithmetic_optimization': False}
-  return {
-    'disable_meta_optimizer': not mixed_precision,
-    _TO_BFLOAT16: mixed_precision,
-    **dict.fromkeys(_REWRITES, False),
-  }
 
 
 def strategies(

@@ -16,7 +16,7 @@ import numpy as np
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
-from bfl_tf.training import chain, devices, tasks
+from bfl_tf.training import chain, tasks
 
 
 class _Run(NamedTuple):
@@ -271,8 +271,7 @@ class LocalTraining:
       outputs = self._model(inputs, training=False)
       labels = likelihood.sample(tf.stop_gradient(outputs), stream('labels'))
       loss = tf.reduce_sum(likelihood.loss(outputs, labels))
-    gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
-    return devices.in_float32(gradients)
+    return tape.gradient(loss, self._trained, unconnected_gradients='zero')
 
   def _batch(self, x, y, batch, seed):
     images, config = tf.gather(x, batch), self._config
@@ -338,7 +337,7 @@ class LocalTraining:
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
-    gradients = self._clipped(devices.in_float32(gradients))
+    gradients = self._clipped(gradients)
     self._inference.restore(self._trained, means)
     gradients = self._adjust(gradients, carry, step, stream)
     self._config.optimizer.apply(self._trained, self._slots, gradients, info)

@@ -1,8 +1,8 @@
 """Benchmark of speed, memory and reproducibility on a GPU, in one table.
 
-Each row has its own process: ours with and without TensorFloat-32 and XLA, and
-with one and four clients per device; PyTorch as an expert writes it for a GPU;
-a PyTorch loop; pfl-research. Peers that are not installed have dashes.
+Each row has its own process: ours in three precisions, with and without XLA,
+and with one and four clients per device; PyTorch as an expert writes it for a
+GPU; a PyTorch loop; pfl-research. Peers that are not installed have dashes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,17 +55,24 @@ class _Row(NamedTuple):
 
 
 def _ours() -> Iterator[_Row]:
-  for tf32, jit, clients in (
-    (False, False, 1),
-    (True, False, 1),
-    (True, True, 1),
-    (True, False, 4),
-    (True, True, 4),
+  for precision, jit, clients in (
+    ('float32', False, 1),
+    ('TF32', False, 1),
+    ('TF32', True, 1),
+    ('TF32', False, 4),
+    ('TF32', True, 4),
+    ('bfloat16', False, 1),
+    ('bfloat16', True, 1),
+    ('bfloat16', True, 4),
   ):
-    words = ['TF32' if tf32 else 'float32', *['compiled'] * jit]
-    changes = {'jit_compile': jit, 'clients_per_device': clients}
+    words = [precision, *['compiled'] * jit]
+    changes = {
+      'jit_compile': jit,
+      'clients_per_device': clients,
+      'mixed_precision': precision == 'bfloat16',
+    }
     name = f'ours, {", ".join(words)}, {clients} per device'
-    yield _Row(name, 'peers', '', tf32, changes)
+    yield _Row(name, 'peers', '', precision != 'float32', changes)
 
 
 _ROWS = (

@@ -3,7 +3,6 @@
 import threading
 import time
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -96,58 +95,6 @@ def test_mixed_precision_is_rejected_without_bfloat16_instructions(monkeypatch):
   monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
   with pytest.raises(ValueError, match='--mixed_precision'):
     training.configure(2, mixed_precision=True)
-
-
-@pytest.mark.skipif(
-  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
-)
-def test_mixed_precision_applies_only_to_matrix_products():
-  generator = np.random.default_rng(0)
-  a, b = generator.uniform(1, 2, (2, 64, 64)).astype(np.float32)
-
-  def products():
-    """Compiles and runs a product, and operations after or next to one."""
-
-    def call(x):
-      probs = tf.nn.softmax(tf.matmul(x, b - 1.5))
-      (ended,) = devices.in_float32([tf.matmul(x, b)])
-      return tf.matmul(x, b), probs, tf.square(x), ended + 2**-8 - ended
-
-    return tf.function(call)(a)
-
-  try:
-    training.configure(2, mixed_precision=True)
-    mixed, probs, square, rest = products()
-  finally:
-    training.configure(2)
-  assert not np.allclose(mixed, a @ b, rtol=1e-5)
-  # Both factors and the sum of products are rounded to eight bits.
-  np.testing.assert_allclose(mixed, a @ b, rtol=3 * 2**-9)
-  np.testing.assert_allclose(tf.reduce_sum(probs, 1), 1, rtol=1e-6)
-  np.testing.assert_array_equal(square, np.square(a))
-  np.testing.assert_array_equal(rest, 2**-8)
-  np.testing.assert_allclose(products()[0], a @ b, rtol=1e-5)
-
-
-@pytest.mark.skipif(
-  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
-)
-def test_threads_follow_a_change_of_mixed_precision():
-  a = np.random.default_rng(0).uniform(1, 2, (64, 64)).astype(np.float32)
-
-  def in_a_thread():
-    call = tf.function(lambda x: tf.matmul(x, x))
-    (found,) = devices.in_parallel(['worker'], [a], lambda _, job: call(job))
-    return found
-
-  full = in_a_thread()
-  try:
-    training.configure(2, mixed_precision=True)
-    mixed = in_a_thread()
-  finally:
-    training.configure(2)
-  assert not np.array_equal(mixed, full)
-  np.testing.assert_array_equal(in_a_thread(), full)
 
 
 def test_the_number_of_workers_is_bounded_by_the_machine():

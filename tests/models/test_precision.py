@@ -1,0 +1,71 @@
+"""Tests of networks in mixed precision."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import models, training
+
+pytestmark = pytest.mark.skipif(
+  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
+)
+
+
+def plain(input_shape, num_classes):
+  """A user's network of layers of Keras."""
+  layer = tf_keras.layers.Dense(num_classes)
+  return tf_keras.Sequential([tf_keras.Input(input_shape), layer])
+
+
+@pytest.mark.parametrize('name', ['logistic', f'{__name__}:plain'])
+def test_factors_and_product_are_rounded_to_eight_bits(name):
+  shapes = {'input_shape': (64,), 'num_classes': 3}
+  model = models.build(
+    name, variant='deterministic', mixed_precision=True, **shapes
+  )
+  generator = np.random.default_rng(0)
+  kernel = generator.uniform(1, 2, [64, 3]).astype(np.float32)
+  x = generator.uniform(1, 2, [5, 64]).astype(np.float32)
+  model.set_weights([kernel, np.zeros(3)])
+  found = model(x)
+  assert found.dtype == tf.float32
+  np.testing.assert_allclose(found, x @ kernel, rtol=3 * 2**-9)
+  assert not np.allclose(found, x @ kernel, rtol=1e-5)
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'mc_dropout', 'flipout'])
+@pytest.mark.parametrize(
+  'name, settings',
+  [
+    ('lenet5', {}),
+    ('resnet8', {}),
+    ('resnet8', {'normalization': 'group'}),
+    ('fixup_resnet8', {}),
+    ('mobilenetv2', {}),
+  ],
+)
+def test_variables_gradients_and_outputs_are_float32(name, settings, variant):
+  images = tf.random.stateless_normal([4, 32, 32, 3], [1, 2])
+
+  def outputs(mixed_precision):
+    model = models.build(
+      name,
+      variant=variant,
+      input_shape=(32, 32, 3),
+      num_classes=3,
+      mixed_precision=mixed_precision,
+      **settings,
+    )
+    with models.scope(tf.constant([1, 0])), tf.GradientTape() as tape:
+      result = model(images, training=True)
+      loss = tf.reduce_sum(tf.nn.log_softmax(result)[:, 0])
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for value in (result, *model.variables, *gradients):
+      assert value.dtype == tf.float32
+    return result
+
+  # The same noise and masks; a deep network adds up many rounding errors.
+  mixed, exact = outputs(True), outputs(False)
+  assert np.abs(mixed - exact).max() <= 0.25 * np.abs(exact).max()
+  assert tf_keras.mixed_precision.global_policy().name == 'float32'
