@@ -6,6 +6,8 @@ models have the corresponding weight decay. `Centralized` is variational
 inference on all examples.
 """
 
+import dataclasses
+
 from bfl_tf import plots
 from bfl_tf.plots import canvas
 from experiments.harness import cells, figures, tables
@@ -139,6 +141,53 @@ _PREDICTIVE = (
   _measure('TV, shifted', 'tv_shifted'),
   _measure('joint NLL', 'joint_nll'),
 )
+
+
+_OF_CHAINS = dataclasses.replace(
+  PAPER,
+  scales={
+    **PAPER.scales,
+    'smoke': {
+      'num_rounds': 4,
+      'eval_every': 4,
+      'Distance.number': 2,
+      'Distance.samples': 1000,
+    },
+  },
+)
+
+
+def _langevin(rounds, split):
+  """The method file `fa_ld`, with short rounds and more samples."""
+  settings = {
+    'dataset': 'digits',
+    'Distance.dataset': 'digits',
+    **_PARTITIONS[split],
+    'variant': 'deterministic',
+    'client_parts': ('langevin',),
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.1,
+    'local_steps': 10,
+    'num_rounds': rounds,
+    'eval_every': rounds,
+    'refine': ('experiments.reference_posteriors.samples:Distance',),
+    'Distance.number': 100,
+  }
+  path = f'digits/{split}/fa_ld_{rounds}'.lower().replace(' ', '_')
+  return cells.Cell(_OF_CHAINS, path, settings)
+
+
+# FA-LD has as many local steps as the other methods, and ten times as many.
+_SAMPLES = {
+  (method, split): cell
+  for split in _PARTITIONS
+  for method, cell in {
+    'PVI': _GRIDS['digits']['PVI', split],
+    'SWAG, product': _GRIDS['digits']['SWAG, product', split],
+    'FA-LD, 300 rounds': _langevin(300, split),
+    'FA-LD, 3 000 rounds': _langevin(3000, split),
+  }.items()
+}
 _CHAINS = (
   _measure('R-hat, largest', 'r_hat', 4),
   _measure('effective size, least', 'effective_size', 0),
@@ -156,6 +205,13 @@ TABLES = (
       ('breast_cancer', 62, (*_DIAGONAL, *_WHOLE, *_PREDICTIVE)),
       ('digits', 650, (*_DIAGONAL, *_PREDICTIVE)),
     )
+  ),
+  tables.Table(
+    PAPER,
+    'samples',
+    'distance of the moments of FA-LD samples, digits',
+    _SAMPLES,
+    (*_DIAGONAL, *_PREDICTIVE),
   ),
   tables.Table(
     PAPER,

@@ -63,6 +63,12 @@ class Gaussian(NamedTuple):
     root = [np.diag(scale), model.factor.T]
     return cls(mean, np.concatenate(root, 1, dtype=float))
 
+  @classmethod
+  def of_samples(cls, samples: np.ndarray) -> Gaussian:
+    """Returns the Gaussian with the moments of samples, `[num_samples, P]`."""
+    mean = samples.mean(0, dtype=float)
+    return cls(mean, (samples - mean).T / np.sqrt(len(samples) - 1))
+
   @property
   def dense(self) -> np.ndarray:
     """Root as a matrix, `[P, rank]`."""
