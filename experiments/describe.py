@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf.config import catalog, config, method_file, selection
+from bfl_tf.config import catalog, fields, method_file, selection
 from bfl_tf.declare import registry, settings
 
 _WIDTH, _COLUMN = 100, 34
@@ -52,7 +52,7 @@ def _help(module):
   lines = [doc, '', 'Flags of this command:']
   trains = 'pooling' in {flag.name for flag in own}
   for flag in own:
-    if not (trains and flag.name in config.FIELDS):
+    if not (trains and flag.name in fields.FIELDS):
       value = '' if flag.default is None else flag.default
       value = ','.join(value) if isinstance(value, list) else value
       # absl adds a sentence to flags that may be repeated.
@@ -65,7 +65,7 @@ def _help(module):
 
 def _fields():
   lines = []
-  for group in config.GROUPS:
+  for group in fields.GROUPS:
     heading = (inspect.getdoc(group) or '').partition('.')[0]
     lines += ['', f'{heading}:']
     for name, spec in settings.of(group).items():
@@ -101,7 +101,7 @@ def _method(name):
 
 def _components(flags_of):
   """Returns the name, the role and the factory of each component of a file."""
-  roles = catalog.roles(flags_of, [k for k in flags_of if k in config.ROLES])
+  roles = fields.roles_of(flags_of, [k for k in flags_of if k in fields.ROLES])
   return [
     (method.requested_name, [method.role], method.factory)
     for method in selection.Selection(roles, {}).methods
@@ -169,7 +169,7 @@ def reference() -> str:
     'Every flag is also a field of `bfl_tf.Config`. Every setting is a key',
     "of its argument `settings`, such as `settings={'dirichlet.alpha': 0.5}`.",
   ]
-  for group in config.GROUPS:
+  for group in fields.GROUPS:
     heading = (inspect.getdoc(group) or '').partition('.')[0]
     lines += ['', f'## {heading}', '', *_rows('', settings.of(group))]
   lines += ['', '## Settings of methods']

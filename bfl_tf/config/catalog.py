@@ -1,31 +1,16 @@
 """The methods of this package and their settings."""
 
-from collections.abc import Iterable, Mapping
 import functools
-from typing import Any
 
 from bfl_tf.config import selection
-from bfl_tf.config.fields import FIELDS, ROLES
+from bfl_tf.config.fields import FIELDS, roles_of
 from bfl_tf.declare import registry, settings
-
-
-def roles(
-  values: Mapping[str, Any], names: Iterable[str] = ROLES
-) -> selection.Roles:
-  """Returns roles with their values; a missing value is the default."""
-  return {
-    role: (
-      FIELDS[role].checked(role, values.get(role, FIELDS[role].default)),
-      FIELDS[role].table or {},
-    )
-    for role in names
-  }
 
 
 @functools.cache
 def known_methods() -> list[selection.MethodConfig]:
   """Returns every method of this package, once for each of its roles."""
-  return list(selection.known_methods(roles({})))
+  return list(selection.known_methods(roles_of({})))
 
 
 @functools.cache
@@ -39,7 +24,7 @@ def settings_of_roles(
   names: tuple[str, ...],
 ) -> dict[str, settings.SettingSpec]:
   """Returns the settings of every method of these roles, by key."""
-  return selection.keys_of([*selection.known_methods(roles({}, names))])
+  return selection.keys_of([*selection.known_methods(roles_of({}, names))])
 
 
 def near(name: str) -> str:

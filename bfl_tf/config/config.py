@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from bfl_tf import server
 from bfl_tf.config import catalog, flagfile, method_file
 from bfl_tf.config import selection as selection_lib
-from bfl_tf.config.context import RunContext
 from bfl_tf.config.fields import (
   Clients,
   Evaluation,
@@ -19,6 +18,7 @@ from bfl_tf.config.fields import (
   MACHINE_FIELDS,
   Model,
   ROLES,
+  roles_of,
   Server,
   ServerData,
   Training,
@@ -73,9 +73,7 @@ class Config(
   def __post_init__(self):
     for name, spec in FIELDS.items():
       object.__setattr__(self, name, spec.checked(name, vars(self)[name]))
-    selection = selection_lib.Selection(
-      catalog.roles(vars(self)), self.settings
-    )
+    selection = selection_lib.Selection(roles_of(vars(self)), self.settings)
     for key in selection.unused:
       known = catalog.known_methods()
       selection_lib.reject(key, selection, known, method_file.names())
@@ -136,12 +134,14 @@ class Config(
       typed: Names of values that are stronger than the method file. Settings
         among them are not ignored: they raise a ValueError.
     """
-    method = method_file.label(values.get('method', ''), typed)
-    values = method_file.expanded(values, typed)
+    method = values.get('method', '')
+    if method:
+      values = method_file.expanded(values, typed)
+      method = method_file.label(method, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
         raise ValueError(f'--{name} is unknown.{catalog.near(name)}')
-    dropped = {key for key in ignored(values) if key not in typed}
+    dropped = {*_unused(values)} & catalog.known_settings().keys() - {*typed}
     kept = {name: v for name, v in values.items() if name not in dropped}
     fields = {name: v for name, v in kept.items() if name in FIELDS}
     chosen = {name: v for name, v in kept.items() if name not in FIELDS}
@@ -184,13 +184,13 @@ class Config(
       return vars(self)[key]
     return self.selection.get(key)
 
-  def context(self, **more: Any) -> RunContext:
+  def context(self, **more: Any) -> selection_lib.RunContext:
     """Returns the values of the run that methods may use.
 
     Args:
       **more: Attributes of `RunContext` that are not fields of the config.
     """
-    return RunContext(
+    return selection_lib.RunContext(
       seed=self.seed,
       num_clients=self.num_clients,
       clients_per_round=self.clients_per_round,
@@ -259,4 +259,4 @@ def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
 def _unused(values) -> list[str]:
   """Returns the settings of methods that these values do not select."""
   settings = {name: v for name, v in values.items() if name not in FIELDS}
-  return selection_lib.Selection(catalog.roles(values), settings).unused
+  return selection_lib.Selection(roles_of(values), settings).unused

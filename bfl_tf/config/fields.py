@@ -5,8 +5,9 @@ The settings of a method are declared in the constructor of the method.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Any
 
 from bfl_tf import methods, models, server, training
 from bfl_tf.clients import attacks
@@ -436,3 +437,16 @@ MACHINE_FIELDS = (
   'client_timeout',
   'tracker',
 )
+
+
+def roles_of(
+  values: Mapping[str, Any], names: Iterable[str] = ROLES
+) -> dict[str, tuple[Any, Mapping[str, Any]]]:
+  """Returns value and table by role; a missing value is the default."""
+  return {
+    role: (
+      FIELDS[role].checked(role, values.get(role, FIELDS[role].default)),
+      FIELDS[role].table or {},
+    )
+    for role in names
+  }

@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from bfl_tf.config import catalog, flagfile
-from bfl_tf.config.fields import FIELDS, ROLES
+from bfl_tf.config.fields import FIELDS, ROLES, roles_of
 from bfl_tf.config.selection import Selection
 from bfl_tf.declare import registry
 from bfl_tf.declare.settings import Setting, SettingSpec
@@ -75,7 +75,7 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
   found = flagfile.read(path, known, catalog.known_settings())
   _NEEDS.checked('needs', found.get('needs', ()))
   of_file = [role for role in ROLES if role in OF_METHOD or role in found]
-  roles, settings = catalog.roles(found, of_file), _settings(found)
+  roles, settings = roles_of(found, of_file), _settings(found)
   unused = Selection(roles, settings).unused
   for key in found:
     if key in unused:
@@ -123,7 +123,7 @@ def expanded(
   if 'client_optimizer' in own or _fits_a_posterior(values, typed):
     replaced += OF_OPTIMIZER
   task = {k: v for k, v in values.items() if k not in replaced}
-  roles = catalog.roles(task, [r for r in ROLES if r not in replaced])
+  roles = roles_of(task, [r for r in ROLES if r not in replaced])
   # A setting of the task may be of a component that it does not select.
   of_task = catalog.settings_of_roles(tuple(roles))
   settings = _settings(task)
@@ -142,7 +142,7 @@ def _fits_a_posterior(values, typed):
   """Returns whether the optimizer of a task is the method that is replaced."""
   if 'client_optimizer' in typed:
     return False
-  ((name, table),) = catalog.roles(values, ['client_optimizer']).values()
+  ((name, table),) = roles_of(values, ['client_optimizer']).values()
   factory = registry.resolve('client_optimizer', name, table)
   return getattr(factory, 'posterior_scope', 'layers') == 'all'
 

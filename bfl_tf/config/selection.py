@@ -10,8 +10,9 @@ import functools
 import inspect
 from typing import Any, NoReturn
 
+import numpy as np
+
 from bfl_tf import models, server
-from bfl_tf.config.context import NAMES, RunContext
 from bfl_tf.declare import component, registry, settings, user_code
 
 # The value and the table by role; a value is one name or several names.
@@ -22,12 +23,59 @@ OF_VARIANTS = frozenset(
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class RunContext:
+  """Values of a run, passed to the methods whose constructor names them.
+
+  A constructor argument with the name of an attribute is therefore not a
+  setting. An attribute is None where the run cannot provide it yet.
+
+  Attributes:
+    seed: Random seed of the run.
+    num_clients: Number of clients of the run.
+    clients_per_round: Number of clients per round; 0 for all.
+    num_rounds: Number of rounds.
+    num_classes: Number of classes, for partitions, networks and stages; for a
+      network, the number of its outputs.
+    label_moments: Mean and standard deviation of numeric labels, for
+      likelihoods.
+    rows: Place of each example in the data set, for partitions.
+    client_ids: Site of each example, for partitions.
+    resources: A `server.Resources`, for stages.
+    prior_precision: 1 / prior_scale^2, or 0 without a prior, for client parts.
+    client_optimizer: Optimizer of the clients, for client parts.
+    weighting: Client weighting, for client parts.
+    input_shape: Shape of one example, for networks.
+    variant: Name of the variant, for networks.
+    kernel_initializer: Name of the initializer, for networks.
+  """
+
+  seed: int
+  num_clients: int
+  clients_per_round: int
+  num_rounds: int
+  num_classes: int | None = None
+  label_moments: tuple[float, float] | None = None
+  rows: np.ndarray | None = None
+  client_ids: np.ndarray | None = None
+  resources: Any = None
+  prior_precision: float | None = None
+  client_optimizer: Any = None
+  weighting: Any = None
+  input_shape: tuple[int, ...] | None = None
+  variant: str | None = None
+  kernel_initializer: str | None = None
+
+
+_OF_RUN = frozenset(field.name for field in dataclasses.fields(RunContext))
+
+
 def settings_of(role: str, factory: Any) -> dict[str, settings.SettingSpec]:
   """Returns the settings of a method in a role, by name.
 
   A network receives the settings of the variant, which are not its own.
   """
-  passed = NAMES
+  passed = _OF_RUN
   if role == 'model':
     passed |= OF_VARIANTS
   return {
@@ -82,7 +130,7 @@ class MethodConfig:
     """
     arguments = dict(self.values)
     for name in inspect.signature(self.factory).parameters:
-      if name in NAMES:
+      if name in _OF_RUN:
         arguments[name] = vars(context)[name]
         if arguments[name] is None:
           raise ValueError(

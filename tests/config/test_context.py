@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf.config import catalog, context
+from bfl_tf.config import catalog, selection
 from bfl_tf.declare import user_code
 from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
@@ -34,11 +34,12 @@ WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 
 def test_injected_arguments_have_no_default_and_are_not_settings():
+  names = [f.name for f in dataclasses.fields(selection.RunContext)]
   layouts = ('layout', 'shapes')
   for method in catalog.known_methods():
     for argument, its in inspect.signature(method.factory).parameters.items():
       where = f'{method.role}: {method.key(argument)}'
-      if argument in context.NAMES:
+      if argument in names:
         assert its.default is its.empty, where
         assert argument not in method.specs, where
       elif its.default is not its.empty and argument not in layouts:
