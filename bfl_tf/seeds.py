@@ -35,7 +35,7 @@ def child(seed: np.ndarray, index: int) -> np.ndarray:
 def generator(
   run_seed: int, purpose: str, *indices: int
 ) -> np.random.Generator:
-  """Returns a NumPy generator for the host; arguments as of `named`."""
+  """Returns a NumPy generator for the host; arguments as in `named`."""
   return np.random.default_rng(_sequence(run_seed, purpose, indices))
 
 

@@ -31,7 +31,7 @@ class LoadedRun(NamedTuple):
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
     test: Test examples to be scored.
-    score: Score of the prediction sets, as of `PredictionSets`.
+    score: Score of the prediction sets, as in `PredictionSets`.
   """
 
   trained: model.Trained

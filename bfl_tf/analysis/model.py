@@ -210,7 +210,7 @@ class Trained:
     return memory
 
   def personal(self, client: str) -> Trained:
-    """Returns a client's personal model; arguments and errors as of `memory`.
+    """Returns a client's personal model; arguments and errors as in `memory`.
 
     A client that was never sampled has that of its initial memory.
     """

@@ -201,7 +201,7 @@ class NumericStatistics(NamedTuple):
     y: np.ndarray,
     sets: prediction_sets.PredictionSets | None,
   ) -> 'NumericStatistics':
-    """Returns the sums over examples; arguments as of `of`."""
+    """Returns the sums over examples; arguments as in `of`."""
     given, size = prediction.evaluation(y, _NUM_BINS), len(y)
     halves = np.array(sets.half_widths() if sets else [])
     inside = np.abs(given.residual) <= halves[:, np.newaxis]
@@ -268,7 +268,7 @@ def of(
 def score_counts(
   prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
 ) -> np.ndarray:
-  """Returns counts of the labels' scores, as of `metrics.score_counts`."""
+  """Returns counts of the labels' scores, as in `metrics.score_counts`."""
   if isinstance(prediction, NumericPrediction):
     return metrics.residual_counts(prediction.evaluation(y).residual)
   return metrics.score_counts(prediction.probs, y, score)

@@ -91,7 +91,7 @@ def evaluate(
   Args:
     run: A loaded run, whose test examples are used.
     others: Sets of out-of-distribution examples.
-    num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
+    num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
     num_examples: Maximum number of test examples; 0 for all.
     corrupt: Whether to score corrupted images, if the inputs are uint8 images.
   """
@@ -255,7 +255,7 @@ def corrupted(
   Args:
     trained: Model of the run.
     test: Test examples, uint8 images.
-    num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
+    num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
     seed: Random seed of the noise.
   """
   cells = [('none', 0)] + [

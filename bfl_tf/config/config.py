@@ -219,7 +219,7 @@ class Config(
     Args:
       role: Name of the field.
       base: Base class that user code must inherit from.
-      **more: Attributes as of `context`.
+      **more: Attributes as in `context`.
     """
     method = self.selection.of(role)
     made = method.make(self.context(**more))
@@ -227,7 +227,7 @@ class Config(
     return made
 
   def chain(self, role: str, base: type[T], **more: Any) -> tuple[T, ...]:
-    """Makes the methods of a field, in order; arguments as of `make`."""
+    """Makes the methods of a field, in order; arguments as in `make`."""
     context = self.context(**more)
     methods = self.selection.chains[role]
     members = tuple(each.make(context) for each in methods)
@@ -244,8 +244,8 @@ def ignored(
   """Returns the settings of known methods that these values do not select.
 
   Args:
-    values: Values by field or setting, as of `Config.of`.
-    typed: Names of stronger values, as of `Config.of`.
+    values: Values by field or setting, as in `Config.of`.
+    typed: Names of stronger values, as in `Config.of`.
   """
   unused = _unused(method_file.expanded(values, typed))
   return [key for key in unused if key in catalog.known_settings()]

@@ -136,7 +136,7 @@ def take(
     dataset: Data set without this split.
     name: Name of the split.
     flag: Name of the flag of the fraction.
-    fraction: Fraction of each site's examples, as of `hold_out`; 0 takes none.
+    fraction: Fraction of each site's examples, as in `hold_out`; 0 takes none.
     seed: Random seed; if given, the fraction is of each class over all sites.
 
   Raises:

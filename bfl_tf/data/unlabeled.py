@@ -35,7 +35,7 @@ def load_unlabeled(
   """Loads the images of a data set that may be of another task.
 
   Args:
-    name: Value of `--dataset`, as of `load`; an .npz file needs `x_train` only,
+    name: Value of `--dataset`, as in `load`; an .npz file needs `x_train` only,
       a .csv file the features of `like`.
     split: TFDS split; no other split is read. Other data sets have `train`
       only.

@@ -83,7 +83,7 @@ def client_task(
     client: Number of the client.
     indices: `[num_examples]` int32 into the training data.
     memory: Memory of the client from its last round, by part name.
-    change: Number of the change, as of `draw_name`.
+    change: Number of the change, as in `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
   return training.ClientTask(
@@ -131,7 +131,7 @@ def train_client(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> statistics.ClientUpdate:
-  """Trains a client and applies its attacks; arguments as of `client_task`."""
+  """Trains a client and applies its attacks; arguments as in `client_task`."""
   work = client_task(plan, broadcast, client, indices, memory, change)
   attacks, y = plan.attacks_of(client), worker.labels
   for attack in attacks:

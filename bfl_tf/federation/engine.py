@@ -28,7 +28,7 @@ class Engine(abc.ABC):
     """Yields the reply of each client, in any order."""
 
   def expected_spec(self, method: Method) -> training.Result:
-    """Returns `tf.TensorSpec`s of an update, as of `Method.result_spec`.
+    """Returns `tf.TensorSpec`s of an update, as in `Method.result_spec`.
 
     An engine whose clients keep their memories elsewhere overrides it.
     """
@@ -63,7 +63,7 @@ class Local(Engine):
   """Trains clients on the workers of the experiment, the longest first."""
 
   def __init__(self, change: int = 0):
-    """Makes the engine; `change` as of `client.draw_name`."""
+    """Makes the engine; `change` as in `client.draw_name`."""
     self._change = change
 
   def __call__(self, experiment, state, clients):

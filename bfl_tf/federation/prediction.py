@@ -53,7 +53,7 @@ def mixture(
   seed: np.ndarray,
   num_samples: int = 1,
 ) -> training.Predictive:
-  """Predicts with the mixture of models; arguments as of `predict`."""
+  """Predicts with the mixture of models; arguments as in `predict`."""
   mixtures = training.Mixtures(workers[0].likelihood)
   for name, member in training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples

@@ -200,7 +200,7 @@ def of(
   """Returns the site of a config.
 
   Args:
-    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
+    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
     digest: Digest of the summary of this node's file in the first round.

@@ -30,8 +30,8 @@ class Kept:
 
     Args:
       directory: Directory of the node.
-      run: Name of the run, as of `messages.Order`.
-      flags: Flags of the run, as of `messages.Order`.
+      run: Name of the run, as in `messages.Order`.
+      flags: Flags of the run, as in `messages.Order`.
       client: Number of the client.
 
     Raises:

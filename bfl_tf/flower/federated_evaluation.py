@@ -39,7 +39,7 @@ class FederatedEvaluation:
     trained: Model of the run.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
       for numeric labels.
-    run: Name of the run, as of `messages.Order`.
+    run: Name of the run, as in `messages.Order`.
     seconds: Time limit for a reply.
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
@@ -100,7 +100,7 @@ class FederatedEvaluation:
     return dataclasses.replace(report, rejected=rejected)
 
   def _statistics(self, share: str, sets: Any) -> dict[int, Any]:
-    """Returns statistics by client; arguments as of `_answers`."""
+    """Returns statistics by client; arguments as in `_answers`."""
     # Shapes and dtypes do not depend on the example.
     one, task = np.ones(1, np.float32), self.trained.task
     like = site_statistics.of(
@@ -129,7 +129,7 @@ class FederatedEvaluation:
     """Returns the valid replies by client, in the order of client numbers.
 
     Args:
-      share: Share of the examples, as of `Question`.
+      share: Share of the examples, as in `Question`.
       sets: Prediction sets, or None.
       like: Arrays with the expected shapes and types.
       check: Raises an error if arrays do not fit the number of examples.

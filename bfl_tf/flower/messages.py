@@ -41,7 +41,7 @@ class Order(NamedTuple):
   """A request to train a client.
 
   Attributes:
-    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
+    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     client: Number of the client.
     broadcast: Broadcast of the round.
     memory: Memory of the client, by part name.
@@ -68,7 +68,7 @@ class Question(NamedTuple):
   """A request to evaluate the model of a finished run.
 
   Attributes:
-    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
+    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     client: Number of the client.
     task: A `Task` as JSON.
     share: `calibration` or `test`, or `personal` for the personal model on the
@@ -77,7 +77,7 @@ class Question(NamedTuple):
     limits: `[num_levels]` int32, the number of score bins in a set for each of
       `prediction_sets.LEVELS`; empty without a calibration share.
     model: Weights of the global model.
-    run: Name of the run, as of `Order`.
+    run: Name of the run, as in `Order`.
     accepted: Last round whose update of this client was accepted, as of
       `Order`.
   """
@@ -154,7 +154,7 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   The check precedes parsing, because parsing imports user code.
 
   Args:
-    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
+    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     has_file: Whether the node's own file replaces `--dataset`.
 
   Raises:

@@ -89,7 +89,7 @@ class Numbered:
 
   Attributes:
     grid: Grid of Flower.
-    flags: Flags of the run, as of `flags_file.flag_lines`.
+    flags: Flags of the run, as in `flags_file.flag_lines`.
     answers: Valid answers by node, in order of arrival.
     pending: Number of the query message, by node without an answer yet.
     summaries: Data summary from the first node of a client, by client.

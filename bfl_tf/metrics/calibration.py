@@ -25,7 +25,7 @@ def adaptive_calibration_error(
   """Mean |accuracy - confidence| over bins of equal size [1].
 
   Args:
-    num_bins: Number of bins, as of `equal_bins`.
+    num_bins: Number of bins, as in `equal_bins`.
 
   Returns:
     error: Error in [0, 1]; lower is better.

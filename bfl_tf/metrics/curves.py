@@ -125,7 +125,7 @@ def reliability_of(
   Args:
     confidence: `[num_examples]`, probability of the predicted class.
     correct: `[num_examples]`, booleans.
-    num_bins: Number of bins, as of `reliability`.
+    num_bins: Number of bins, as in `reliability`.
   """
   num_bins = predictive.check_num_bins(num_bins)
   # np.linspace would round some edges up, e.g., 0.6 of five bins.

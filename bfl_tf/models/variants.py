@@ -125,7 +125,7 @@ class Blocks:
     return tf_keras.initializers.RandomUniform(-bound, bound, self._seed())
 
   def dense(self, units: int, x, *, gain=1.0):
-    """A dense layer with bias and without activation; `gain` as of `conv`."""
+    """A dense layer with bias and without activation; `gain` as in `conv`."""
     settings = {
       'kernel_initializer': self._kernel(gain**2),
       'bias_initializer': self._bias(x.shape[-1]),

@@ -154,7 +154,7 @@ def calibration_gap(
   """Draws accuracy minus confidence by confidence [2].
 
   Args:
-    runs: Run directories, as of `recorded.Runs`. The examples of all seeds are
+    runs: Run directories, as in `recorded.Runs`. The examples of all seeds are
       joined.
     num_bins: Number of bins of equal width.
 
@@ -184,7 +184,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
   """Draws accuracy minus mean confidence of predictions above a confidence.
 
   Args:
-    runs: Run directories, as of `calibration_gap`.
+    runs: Run directories, as in `calibration_gap`.
 
   Returns:
     figure: One line per name over the confidence threshold tau, up to the

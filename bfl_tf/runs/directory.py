@@ -249,7 +249,7 @@ class RunDirectory:
         str(self.path / run_files.TENSORBOARD)
       )
     kind = tf.compat.v1.SummaryMetadata
-    # As of `tf.summary.scalar`, which needs TensorBoard.
+    # As in `tf.summary.scalar`, which needs TensorBoard.
     scalar = kind(plugin_data=kind.PluginData(plugin_name='scalars'))
     with self._writer.as_default(step=row['round']):
       for name, value in trackers.numbers(self.rows[-1]).items():

@@ -45,7 +45,7 @@ def configure(
   and a warning is logged.
 
   Args:
-    num_workers: Number of logical CPUs, as of `bounded`.
+    num_workers: Number of logical CPUs, as in `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
     mixed_precision: Whether networks are built with mixed precision.

@@ -24,7 +24,7 @@ class Inference:
 
   Attributes:
     objective: The prior and the weight of the KL term.
-    scope: Scope of the posterior, as of `weights.Variables.of`.
+    scope: Scope of the posterior, as in `weights.Variables.of`.
     role: Flag that selects the owner of the posterior, such as `variant`; empty
       without a posterior.
     owner: Name of the owner.

@@ -287,7 +287,7 @@ class LocalTraining:
 
     Args:
       inputs: `[batch, ...]` normalized examples.
-      labels: `[batch]`, labels as of `Data`.
+      labels: `[batch]`, labels as in `Data`.
       step: A `Step`.
       carry: Carry of each client part.
       prior: Prior, as returned by `Inference.prior`.

@@ -59,7 +59,7 @@ def predict_members(
   """Predicts with every member of every group, in order.
 
   Args:
-    groups: Models by name of the group. Other arguments are as of `predict`.
+    groups: Models by name of the group. Other arguments are as in `predict`.
 
   Yields:
     Name of the group and prediction of the member.
@@ -218,7 +218,7 @@ def recalibrate(
 
   Args:
     model: Model whose buffers are replaced; without buffers, it is returned
-      unchanged. Other arguments are as of `predict`.
+      unchanged. Other arguments are as in `predict`.
 
   Returns:
     The model with the mean of the batches' statistics as its buffers.

@@ -23,7 +23,7 @@ class Layout:
     point: Shapes of the other trainable weights.
     buffers: Shapes of the non-trainable variables.
     buffer_names: Names of these variables.
-    posterior_scope: Scope of the posterior, as of `Variables.of`.
+    posterior_scope: Scope of the posterior, as in `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without the names
       of layers, which differ between models of one network.
     mean_layers: Number of the layer of each of these variables, from 0.
@@ -39,7 +39,7 @@ class Layout:
 
   @classmethod
   def of(cls, model: tf_keras.Model, posterior_scope: str = 'layers') -> Layout:
-    """Reads the layout of a built model; arguments as of `Variables.of`."""
+    """Reads the layout of a built model; arguments as in `Variables.of`."""
     groups = Variables.of(model, posterior_scope)
 
     def shapes(variables):

@@ -76,7 +76,7 @@ def pool_models(
   models: Iterable[tuple[weights_lib.Weights, float]],
   reference: weights_lib.Weights | None = None,
 ) -> weights_lib.Weights:
-  """Pools models with their weights; arguments as of `pool`."""
+  """Pools models with their weights; arguments as in `pool`."""
   sums = None
   for client, (model, weight) in enumerate(models):
     reference = model if reference is None else reference

@@ -102,7 +102,7 @@ class Rule(component.Component):
     raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Returns the sums of one client, as of `statistics.Statistic`."""
+    """Returns the sums of one client, as in `statistics.Statistic`."""
     model = update.model
     weight = float(weight if self.takes_weights else update.num_examples)
     terms = np.empty([0, model.loc.size])

@@ -18,7 +18,7 @@ class Models(Sequence):
     make: Returns the model of an index.
     shares: `[size]`, weights of a second mixture of the group; None for equal
       weights.
-    beta: Weight of the product of the predictions, as of `training.Mixtures`.
+    beta: Weight of the product of the predictions, as in `training.Mixtures`.
   """
 
   size: int
