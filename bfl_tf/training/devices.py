@@ -132,7 +132,9 @@ def has_mixed_precision() -> bool:
   gpus = tf.config.list_physical_devices('GPU')
   if gpus:
     details = map(tf.config.experimental.get_device_details, gpus)
-    return all(d['compute_capability'] >= _CAPABILITY for d in details)
+    return all(
+      d.get('compute_capability', (0, 0)) >= _CAPABILITY for d in details
+    )
   try:
     text = pathlib.Path('/proc/cpuinfo').read_text()
   except OSError:
