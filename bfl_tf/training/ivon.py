@@ -51,8 +51,9 @@ class IVON(objectives.Objective, Optimizer):
   beta_2: Annotated[
     float,
     Setting(
-      'Decay rate of the averaged curvature. Long local training may diverge '
-      'with a smaller value, for example with 0.999.',
+      'Decay rate of the averaged curvature. The scale is learned if 1 - '
+      'beta_2 is about 8 divided by the number of local steps in all rounds; '
+      'training may diverge if it is much larger.',
       ge=0,
       lt=1,
     ),
