@@ -221,7 +221,7 @@ class Run:
         f'warning: the median standard deviation of the weights is still '
         f'{ratio:.3f} times --{owner}.initial_scale after {steps:.0f} local '
         'steps per client: choose the initial scale on validation examples, '
-        f'or learn it (for IVON, --ivon.beta_2={1 - 8 / steps:.5g})'
+        'or learn it faster (for IVON, --ivon.beta_2=0.99)'
       )
 
   def _record(self, result):

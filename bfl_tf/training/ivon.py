@@ -51,9 +51,9 @@ class IVON(objectives.Objective, Optimizer):
   beta_2: Annotated[
     float,
     Setting(
-      'Decay rate of the averaged curvature. The scale is learned if 1 - '
-      'beta_2 is about 8 divided by the number of local steps in all rounds; '
-      'training may diverge if it is much larger.',
+      'Decay rate of the averaged curvature. Hundreds of local steps learn the '
+      'scale only with a smaller value, such as 0.99; long local training may '
+      'then diverge.',
       ge=0,
       lt=1,
     ),
