@@ -134,10 +134,7 @@ class Config(
       typed: Names of values that are stronger than the method file. Settings
         among them are not ignored: they raise a ValueError.
     """
-    method = values.get('method', '')
-    if method:
-      values = method_file.expanded(values, typed)
-      method = method_file.label(method, typed)
+    method, values = _expanded(values, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
         raise ValueError(f'--{name} is unknown.{catalog.near(name)}')
@@ -247,13 +244,23 @@ def ignored(
     values: Values by field or setting, as in `Config.of`.
     typed: Names of stronger values, as in `Config.of`.
   """
-  unused = _unused(method_file.expanded(values, typed))
-  return [key for key in unused if key in catalog.known_settings()]
+  _, values = _expanded(values, typed)
+  return [key for key in _unused(values) if key in catalog.known_settings()]
 
 
 def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
   """Returns the fields and settings that a flag file sets."""
   return flagfile.read(path, FIELDS, catalog.known_settings())
+
+
+def _expanded(values, typed) -> tuple[str, dict[str, Any]]:
+  """Returns the label of the method, and the values with its method file."""
+  values = dict(values)
+  name = values.pop('method', '')
+  if not name:
+    return '', values
+  values = method_file.expanded(name, values, typed)
+  return method_file.label(name, typed), values
 
 
 def _unused(values) -> list[str]:

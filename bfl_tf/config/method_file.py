@@ -101,22 +101,20 @@ def needed(name: str | os.PathLike) -> dict[str, int]:
 
 
 def expanded(
-  values: Mapping[str, Any], typed: Collection[str] = ()
+  name: str | os.PathLike,
+  values: Mapping[str, Any],
+  typed: Collection[str] = (),
 ) -> dict[str, Any]:
   """Replaces the method of a task by that of the method file.
 
   Args:
-    values: Values by field or setting. `method` is the name or the path of a
-      method file; without it, the values are returned unchanged.
+    name: Name or path of the method file.
+    values: Values of the task by field or setting.
     typed: Names of values that are stronger than the method file.
 
   Raises:
     ValueError: Raised as by `read`, or the task does not fit the method.
   """
-  values = dict(values)
-  name = values.pop('method', '')
-  if not name:
-    return values
   own = read(name)
   needs = own.pop('needs', ())
   replaced = [*OF_METHOD]

@@ -135,5 +135,8 @@ def digest(name: str) -> str | None:
 
 def digest_of(path: pathlib.Path) -> str:
   """Returns the hexadecimal digest of a file."""
+  digest = hashlib.sha256()
   with path.open('rb') as file:
-    return hashlib.file_digest(file, 'sha256').hexdigest()[:16]
+    while block := file.read(2**20):
+      digest.update(block)
+  return digest.hexdigest()[:16]
