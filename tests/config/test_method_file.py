@@ -122,3 +122,8 @@ def test_a_run_with_another_component_has_no_label():
   values = {'method': 'fedavg', 'pooling': 'median'}
   assert Config.of(values, typed=['pooling']).method == ''
   assert Config.of({'method': 'fedavg'}).replace(weighting='equal').method == ''
+
+
+def test_an_empty_method_is_that_of_the_other_values():
+  values = {'client_parts': ('proximal',)}
+  assert Config.of({**values, 'method': ''}) == Config.of(values)
