@@ -1,7 +1,5 @@
 """Client parts: additions to the local training of a client."""
 
-from typing import Any
-
 from bfl_tf.clients.ditto import Ditto
 from bfl_tf.clients.fedpa import FedPA
 from bfl_tf.clients.gradient_noise import GradientNoise
@@ -12,19 +10,3 @@ from bfl_tf.clients.pfedbayes import PFedBayes
 from bfl_tf.clients.projection import Projection
 from bfl_tf.clients.proximal import Proximal
 from bfl_tf.clients.swag import Swag
-
-PARTS: dict[str, Any] = {
-  part.name: part
-  for part in (
-    Ditto,
-    FedPA,
-    GradientNoise,
-    IndependentInit,
-    Langevin,
-    LocalLayers,
-    PFedBayes,
-    Projection,
-    Proximal,
-    Swag,
-  )
-}

@@ -2,7 +2,7 @@
 
 A method is one file with a `Part` and a `Stage`, and one row of `METHODS`.
 Parts, stages and rules without a counterpart are in `clients`, `server` and
-`server.pooling`. `PARTS` lists all client parts.
+`server.pooling`. `PARTS` is the table of all client parts.
 """
 
 from typing import Any
@@ -28,4 +28,19 @@ METHODS: tuple[Any, ...] = (
   thinning,
 )
 
-PARTS = clients.PARTS | {m.Part.name: m.Part for m in METHODS}
+PARTS: dict[str, Any] = {
+  part.name: part
+  for part in (
+    clients.Ditto,
+    clients.FedPA,
+    clients.GradientNoise,
+    clients.IndependentInit,
+    clients.Langevin,
+    clients.LocalLayers,
+    clients.PFedBayes,
+    clients.Projection,
+    clients.Proximal,
+    clients.Swag,
+    *(method.Part for method in METHODS),
+  )
+}
