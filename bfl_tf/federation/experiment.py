@@ -112,9 +112,6 @@ def build(
 ) -> Experiment:
   """Configures the devices of this process, then builds an `Experiment`."""
   training.configure(
-    config.num_workers,
-    config.deterministic,
-    config.mixed_precision,
-    config.clients_per_device,
+    config.num_workers, config.deterministic, config.clients_per_device
   )
   return Experiment.build(config, built, dataset)

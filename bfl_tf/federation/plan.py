@@ -180,6 +180,11 @@ class Plan:
       built: Cache of workers, by data set and local training.
     """
     config, shape = self.config, dataset.input_shape
+    if config.mixed_precision and not training.has_mixed_precision():
+      raise ValueError(
+        '--mixed_precision needs a processor with avx512_bf16 or amx_bf16, or '
+        'a GPU with compute capability 8.0: remove the flag.'
+      )
     self._check_images(shape)
     network = self.network(shape, dataset.num_classes)
     training_config = training.TrainingConfig(

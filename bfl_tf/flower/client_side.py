@@ -221,7 +221,7 @@ def of(
       raise ValueError('the file of this node has changed during the run')
     united = data_summaries.DataSummary.from_json(summary, config.num_clients)
     dataset = united.tell(dataset)
-  training.configure(1, config.deterministic, config.mixed_precision)
+  training.configure(1, config.deterministic)
   # One device per process: Flower starts one process per core.
   plan = Plan.of(config.replace(num_workers=1))
   (worker,) = plan.workers(dataset, {})

@@ -200,7 +200,7 @@ class Blocks:
       x = tf_keras.layers.BatchNormalization(momentum=0.9)(x)
     elif self.normalization == 'group':
       groups = min(8, x.shape[-1])
-      # Its moments would be sums in bfloat16. The next layer casts back.
+      # In bfloat16, its moments would be inexact. The activation casts back.
       x = tf_keras.layers.GroupNormalization(groups, dtype='float32')(x)
       x = tf_keras.layers.Activation('linear')(x)
     return self.dropout(x)

@@ -36,7 +36,6 @@ _WORKERS_PER_CORE = 4
 def configure(
   num_workers: int = 0,
   deterministic: bool = False,
-  mixed_precision: bool = False,
   clients_per_device: int = 1,
 ) -> None:
   """Sets threads and logical CPUs; must precede TensorFlow's first op.
@@ -48,19 +47,11 @@ def configure(
     num_workers: Number of logical CPUs, as in `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
-    mixed_precision: Whether networks are built with mixed precision.
     clients_per_device: Number of logical devices per GPU.
 
   Raises:
-    ValueError: `has_mixed_precision` is false, or a GPU has too little memory
-      for this number of devices.
+    ValueError: A GPU has too little memory for this number of devices.
   """
-  if mixed_precision and not has_mixed_precision():
-    raise ValueError(
-      '--mixed_precision needs a processor with '
-      f'{" or ".join(sorted(_BFLOAT16))}, or a GPU with compute capability '
-      f'{".".join(map(str, _CAPABILITY))}: remove the flag.'
-    )
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
   cpu = tf.config.list_physical_devices('CPU')[0]

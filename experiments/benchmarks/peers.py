@@ -88,7 +88,6 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns our label and a function that runs one round."""
   training.configure(
     config.num_workers,
-    mixed_precision=config.mixed_precision,
     clients_per_device=config.clients_per_device,
   )
   experiment = federation.Experiment.build(config)

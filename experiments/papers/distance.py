@@ -163,15 +163,13 @@ def _langevin(rounds, split):
     'dataset': 'digits',
     'Distance.dataset': 'digits',
     **_PARTITIONS[split],
-    'variant': 'deterministic',
-    'client_parts': ('langevin',),
-    'client_optimizer': 'sgd',
-    'client_learning_rate': 0.1,
+    'method': 'fa_ld',
     'local_steps': 10,
     'num_rounds': rounds,
     'eval_every': rounds,
     'refine': ('experiments.reference_posteriors.samples:Distance',),
     'Distance.number': 100,
+    'Distance.samples': 4000,
   }
   path = f'digits/{split}/fa_ld_{rounds}'.lower().replace(' ', '_')
   return cells.Cell(_OF_CHAINS, path, settings)

@@ -42,7 +42,7 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
     ('resnet8', 'deterministic', {}),
     ('resnet8', 'flipout', {'normalization': 'group'}),
     ('fixup_resnet8', 'deterministic', {}),
-    ('mobilenetv2', 'deterministic', {}),
+    ('mobilenetv2', 'deterministic', {'normalization': 'group'}),
   ],
 )
 def test_variables_gradients_and_outputs_are_float32(name, variant, settings):
@@ -67,5 +67,5 @@ def test_variables_gradients_and_outputs_are_float32(name, variant, settings):
 
   # The same noise and masks; a deep network adds up many rounding errors.
   mixed, exact = outputs(True), outputs(False)
-  assert np.abs(mixed - exact).max() <= 0.25 * np.abs(exact).max()
+  assert np.abs(mixed - exact).max() <= 0.05 * np.abs(exact).max()
   assert tf_keras.mixed_precision.global_policy().name == 'float32'

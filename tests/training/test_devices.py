@@ -5,6 +5,7 @@ import time
 
 import pytest
 import tensorflow as tf
+import toys
 
 from bfl_tf import training
 from bfl_tf.training import devices
@@ -94,7 +95,7 @@ def test_there_are_as_many_strategies_as_workers():
 def test_mixed_precision_is_rejected_without_bfloat16_instructions(monkeypatch):
   monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
   with pytest.raises(ValueError, match='--mixed_precision'):
-    training.configure(2, mixed_precision=True)
+    toys.experiment(mixed_precision=True)
 
 
 def test_the_number_of_workers_is_bounded_by_the_machine():
