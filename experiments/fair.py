@@ -24,10 +24,16 @@ from typing import Any
 from absl import flags
 import numpy as np
 
-from bfl_tf import files, runs, training, version
-from bfl_tf.analysis import loading, reports, uncertainty
+from bfl_tf import files, metrics, run_files, runs, training, version
+from bfl_tf.analysis import (
+  model,
+  prediction_sets,
+  site_statistics,
+  uncertainty,
+)
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
+from bfl_tf.data import shares
 from bfl_tf.federation import run_data
 from bfl_tf.runs import checkpoints, significance, tables
 from experiments import command_line
@@ -90,13 +96,18 @@ RANGES: dict[str, dict[str, str]] = {
   'fedfisher': {'laplace.prior_scale': 'log:1:100'},
   'beta_predictive_bayes': {},
 }
+# A trial needs no test examples; a run requires some.
+_TRIAL = {'validation_split': 0.2, 'test_split': 'test[:100]'}
 SETTINGS: dict[str, dict[str, Any]] = {
-  'iid': {'partition': 'iid'},
   'dirichlet': {},
+  'iid': {'partition': 'iid'},
   'many': {
+    'train_split': 'train[:10500]',
+    'partition': 'dirichlet_equal',
+    'dirichlet_equal.alpha': 0.1,
     'num_clients': 100,
     'clients_per_round': 10,
-    'dirichlet.min_examples': 10,
+    'num_rounds': 40,
   },
 }
 _OTHERS = (('near', 'mnist'), ('far', 'cifar10'))
@@ -134,27 +145,34 @@ def _rows(path) -> list[dict[str, str]]:
 
 
 def _append(path, row):
-  tables.write_csv(path, [*_rows(path), row])
+  """Adds a line; several processes may run methods of their own."""
+  is_new = not path.exists()
+  with path.open('a', newline='') as file:
+    writer = csv.DictWriter(file, _FIELDS, restval='', lineterminator='\n')
+    if is_new:
+      writer.writeheader()
+    writer.writerow(row)
 
 
 def _task(method, name) -> dict[str, Any]:
   """Returns the flags of a setting, for a method."""
   needs = method_file.read(method).get('needs', ())
   task = {**config_lib.read_flagfile(_PRESET), **SETTINGS[name]}
+  clients = task['num_clients']
+  trained = task['num_rounds'] * (task.get('clients_per_round') or clients)
+  # Clients train for as many epochs in total as with other methods.
   if 'one_round' in needs:
-    task |= {'num_rounds': 1, 'local_epochs': 100}
+    epochs = task['local_epochs'] * trained // clients
+    task |= {'num_rounds': 1, 'clients_per_round': 0, 'local_epochs': epochs}
   if 'one_client' in needs:
-    # As many trained clients as in the other methods.
-    cohort = task['clients_per_round'] or task['num_clients']
-    task |= {'clients_per_round': 1, 'num_rounds': 20 * cohort}
-    task['eval_every'] = task['num_rounds']
-  return task
+    task |= {'num_rounds': trained, 'clients_per_round': 1}
+  return {**task, 'eval_every': task['num_rounds']}
 
 
 def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each trial."""
   for method in methods:
-    fixed = {**_task(method, 'dirichlet'), 'validation_split': 0.2}
+    fixed = {**_task(method, 'dirichlet'), **_TRIAL}
     optimizer = method_file.read(method).get('client_optimizer', 'adam')
     ranges = {_RATE: _RATES[optimizer], **RANGES.get(method, {})}
     draws = [f'{key}={span}' for key, span in ranges.items()]
@@ -170,28 +188,31 @@ def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
 
 def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each run with the best trial's values."""
-  trials = _rows(folder / 'tune.csv')
-  for method, name in itertools.product(methods, SETTINGS):
+  trials, chosen = _rows(folder / 'tune.csv'), {}
+  for method in methods:
     own = [row for row in trials if row['method'] == method]
     if len(own) < _TRIALS:
       print(f'{method}: {len(own)} of {_TRIALS} trials; run --step=tune')
-      continue
-    best = min(own, key=lambda row: _number(row['nll'], math.inf))
-    values = dict(
-      text.removeprefix('--').split('=') for text in best['values'].split()
-    )
-    known = search_space.known()
-    typed = {key: known[key].kind(value) for key, value in values.items()}
-    for seed in _SEEDS:
-      try:
-        config = config_lib.Config.of(
-          {**_task(method, name), 'method': method, 'seed': seed, **typed},
-          typed=typed,
-        )
-      except ValueError as error:
+    else:
+      best = min(own, key=lambda row: _number(row['nll'], math.inf))
+      chosen[method] = _typed(best['values'])
+  for name, seed, method in itertools.product(SETTINGS, _SEEDS, chosen):
+    typed = chosen[method]
+    values = {**_task(method, name), 'method': method, 'seed': seed, **typed}
+    try:
+      config = config_lib.Config.of(values, typed=typed)
+    except ValueError as error:
+      if seed == _SEEDS[0]:
         print(f'{method} in {name} is left out: {error}')
-        break
-      yield {'method': method, 'setting': name, 'seed': f'{seed}'}, config
+      continue
+    yield {'method': method, 'setting': name, 'seed': f'{seed}'}, config
+
+
+def _typed(values) -> dict[str, Any]:
+  """Returns the fields and settings of a command's text."""
+  known = search_space.known()
+  pairs = (each.removeprefix('--').split('=') for each in values.split())
+  return {key: known[key].kind(value) for key, value in pairs}
 
 
 def _number(text, default=math.nan):
@@ -204,7 +225,8 @@ def _measured(config, is_final) -> dict[str, Any]:
   with tempfile.TemporaryDirectory() as folder:
     path, started = pathlib.Path(folder) / 'run', time.process_time()
     try:
-      summary = runs.run(config, path, show_progress=False)
+      run = runs.Run(config, path, show_progress=False, draw_plots=False)
+      summary = run.execute()
     except Exception as error:
       return {'nll': '', 'failure': f'{type(error).__name__}: {error}'[:200]}
     seconds = time.process_time() - started
@@ -221,38 +243,58 @@ def _measured(config, is_final) -> dict[str, Any]:
 
 def _scores(config, path, summary) -> dict[str, str]:
   """Returns further scores, bytes and memory of a finished run."""
-  loaded = loading.load_run(path, calibrate_on_test=0.5)
-  others = [
-    uncertainty.other(*each, loaded.dataset, _EXAMPLES) for each in _OTHERS
-  ]
-  evaluated = uncertainty.evaluate(
-    loaded, others, num_examples=_EXAMPLES, corrupt=False
-  )
+  dataset, trained = run_data.load(config), model.load(path)
+  kept = np.load(path / run_files.PREDICTIONS)
+  prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
   found = {
-    **uncertainty.scores_by_name(evaluated.tables),
-    **reports.scores_by_name(reports.report(loaded)),
+    **_sets(dataset.test, prediction.probs),
+    **_detection(dataset, trained),
+    'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
     **{k: v for k, v in summary['final'].items() if k.startswith('personal_')},
-    'worst_client': _worst_client(config, loaded),
+    'worst_client': _worst_client(config, dataset, prediction.probs),
     **_costs(path),
   }
   return {name: f'{found[name]:.6g}' for name in SCORES if name in found}
 
 
+def _sets(test, probs) -> dict[str, float]:
+  """Returns scores of prediction sets, calibrated on half of the examples."""
+  held, rest = shares.hold_out(_PRESET, test, 'calibrate_on_test', 0.5)
+  counts = metrics.score_counts(probs[held], test.y[held], 'lac')
+  sets = prediction_sets.PredictionSets.of([counts], 1, 'lac')
+  of_rest = site_statistics.SiteStatistics.of(probs[rest], test.y[rest], sets)
+  return of_rest.row(sets)
+
+
+def _detection(dataset, trained) -> dict[str, float]:
+  """Returns the AUROC of detecting images of two other data sets."""
+  rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
+  inside, found = trained.predict(dataset.test.x[rows]), {}
+  for distance, name in _OTHERS:
+    other = uncertainty.other(distance, name, dataset, _EXAMPLES)
+    outside = trained.predict(other.x)
+    for row in uncertainty.detection(inside, outside, other):
+      found[f'{distance}_{row["measure"].split("_")[-1]}'] = row['auroc']
+  return found
+
+
 SCORES = (
-  'aurc_normalized_entropy', 'size_0.9', 'coverage_0.9',
-  *(f'{place}_{name}_auroc' for place in ('near_mnist', 'far_cifar10')
-    for name in ('normalized_entropy', 'epistemic_uncertainty')),
+  'aurc', 'size_0.9', 'coverage_0.9', 'near_entropy', 'near_uncertainty',
+  'far_entropy', 'far_uncertainty',
   'worst_client', 'personal_accuracy', 'personal_nll',
   'personal_lowest_accuracy', 'bytes_up', 'bytes_down', 'bytes_of_client',
   'bytes_of_server',
 )  # fmt: skip
+_FIELDS = (
+  'method', 'trial', 'setting', 'seed', 'values', 'nll', 'accuracy', 'ece',
+  *SCORES, 'cpu_seconds', 'failure', 'version',
+)  # fmt: skip
 
 
-def _worst_client(config, loaded) -> float:
+def _worst_client(config, dataset, probs) -> float:
   """Returns the lowest accuracy of the global model on a client's examples."""
-  dataset, trained = loaded.dataset, loaded.trained
+  right = metrics.is_correct(probs, dataset.test.y)
   partition, _ = run_data.partition_dataset(config, dataset)
-  right = trained.predict(dataset.test.x).probs.argmax(-1) == dataset.test.y
   rows = run_data.test_rows(
     dataset, partition, range(len(partition)), config.seed
   )

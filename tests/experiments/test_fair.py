@@ -14,6 +14,7 @@ from experiments import fair
 
 folder = sys.argv[1]
 fair._PRESET, fair._TRIALS, fair._SEEDS = f'{folder}/small.flags', 2, (0, 1)
+fair._TRIAL = {'validation_split': 0.2}
 fair.SETTINGS, fair._OTHERS = {'dirichlet': {}}, (('near', 'digits'),)
 flags.FLAGS(['fair', f'--output_dir={folder}', '--methods=fedavg,fedprox'])
 for step in ('tune', 'tune', 'score', 'tables'):
