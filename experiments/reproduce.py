@@ -165,12 +165,12 @@ def _seeds(wanted):
   if not _SEEDS.value:
     return None
   text = ','.join(_SEEDS.value)
-  planned = range(max(item.seeds[_SCALE.value] for item in wanted))
+  planned = {seed for item in wanted for seed in item.seeds[_SCALE.value]}
   named = set(command_line.seeds(_SEEDS.value))
-  if not named or not named <= set(planned):
+  if not named or not named <= planned:
     raise ValueError(
-      f'--seeds={text} must be seeds from 0 to {planned[-1]}, the seeds of '
-      f'{_SCALE.value} scale.'
+      f'--seeds={text} must be seeds from {min(planned)} to {max(planned)}, '
+      f'the seeds of {_SCALE.value} scale.'
     )
   return named
 

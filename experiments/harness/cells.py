@@ -3,7 +3,7 @@
 Tables, figures and claims with the same cell read the same finished runs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import functools
 import json
@@ -19,12 +19,14 @@ from bfl_tf.runs import tables
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
-# Number of seeds by scale: the default, then for tables with many cells, for
-# searches and figures of one run, and for runs that take seconds.
-SEEDS = {**dict.fromkeys(SCALES, 3), 'smoke': 1}
-FEWER = {**SEEDS, 'laptop': 1}
-ONE = dict.fromkeys(SCALES, 1)
-TEN = {**dict.fromkeys(SCALES, 10), 'smoke': 1}
+# Seeds by scale: the default, then for tables with many cells, for searches and
+# figures of one run, for runs that take seconds, and for claims.
+SEEDS = {**dict.fromkeys(SCALES, range(3)), 'smoke': range(1)}
+FEWER = {**SEEDS, 'laptop': range(1)}
+ONE = dict.fromkeys(SCALES, range(1))
+TEN = {**dict.fromkeys(SCALES, range(10)), 'smoke': range(1)}
+# Seeds that no earlier experiment used.
+NEW = {'laptop': range(10, 20)}
 # Settings of scale `smoke`. Settings of other methods than the selected ones
 # are ignored.
 SMALLEST: Mapping[str, Any] = {
@@ -134,9 +136,11 @@ class Cell:
     """Returns a cell that reads another predictor of the same runs."""
     return dataclasses.replace(self, predictor=predictor)
 
-  def tasks(self, scale: str, seeds: int, root: pathlib.Path) -> list['Task']:
-    """Returns the tasks of the first seeds."""
-    return [Task(self, scale, seed, root) for seed in range(seeds)]
+  def tasks(
+    self, scale: str, seeds: Iterable[int], root: pathlib.Path
+  ) -> list['Task']:
+    """Returns a task per seed."""
+    return [Task(self, scale, seed, root) for seed in seeds]
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns the config of one run."""

@@ -32,7 +32,15 @@ from typing import Any
 import numpy as np
 
 from bfl_tf.runs import significance
-from experiments.harness.cells import Cell, Measure, Paper, POINTS, SEEDS, Task
+from experiments.harness.cells import (
+  Cell,
+  Measure,
+  NEW,
+  Paper,
+  POINTS,
+  SEEDS,
+  Task,
+)
 
 VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}
 
@@ -190,7 +198,7 @@ class Claim:
     name: Name in `--claim=<paper>/<name>`.
     statement: Statement in the sense of the paper.
     comparisons: Comparisons, all of which must hold.
-    seeds: Number of seeds, by scale.
+    seeds: Planned seeds, by scale.
     expected: Verdict of the published means, without regard to their spread.
   """
 
@@ -198,7 +206,9 @@ class Claim:
   name: str
   statement: str
   comparisons: Sequence[Comparison]
-  seeds: Mapping[str, int] = dataclasses.field(default_factory=SEEDS.copy)
+  seeds: Mapping[str, Sequence[int]] = dataclasses.field(
+    default_factory=lambda: {**SEEDS, **NEW}
+  )
   expected: str = 'holds'
 
   @property
@@ -210,7 +220,7 @@ class Claim:
     """Returns the results of all comparisons on the finished runs."""
     tasks = [
       {cell: Task(cell, scale, seed, root) for cell in self.cells}
-      for seed in range(self.seeds[scale])
+      for seed in self.seeds[scale]
     ]
     return [
       Result(one, np.array([one.difference(of_seed) for of_seed in tasks]))

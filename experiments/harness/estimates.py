@@ -67,7 +67,7 @@ def tasks(
     cells.Task(cell, scale, seed, root)
     for artifact in wanted
     for cell in artifact.cells
-    for seed in range(artifact.seeds[scale])
+    for seed in artifact.seeds[scale]
     if seeds is None or seed in seeds
   )
   # Cells that read different predictors share a directory.

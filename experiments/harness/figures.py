@@ -1,6 +1,6 @@
 """Figures of papers, drawn by `bfl_tf.plots` from finished runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -25,7 +25,7 @@ class Figure:
     panels: Cells by panel and by name in the legend.
     draw: Function from lists of runs by name to a `matplotlib.figure.Figure`;
       or one such function for each panel.
-    seeds: Number of seeds, by scale.
+    seeds: Seeds, by scale.
     of_seeds: Summary over seeds, for the title.
   """
 
@@ -34,7 +34,7 @@ class Figure:
   title: str
   panels: Mapping[str, Mapping[str, cells_lib.Cell]]
   draw: Callable | Mapping[str, Callable]
-  seeds: Mapping[str, int] = dataclasses.field(
+  seeds: Mapping[str, Sequence[int]] = dataclasses.field(
     default_factory=cells_lib.SEEDS.copy
   )
   of_seeds: str = BAND
@@ -79,7 +79,7 @@ def sweep(
   title: str,
   panels: Mapping[str, Mapping[str, Mapping[float, cells_lib.Cell]]],
   xlabel: Mapping[str, str],
-  seeds: Mapping[str, int] = cells_lib.SEEDS,
+  seeds: Mapping[str, Sequence[int]] = cells_lib.SEEDS,
 ) -> Figure:
   """Returns a figure of accuracy against a setting.
 
@@ -89,7 +89,7 @@ def sweep(
     title: Title of the figure.
     panels: Cells by panel, by line and by value of the setting.
     xlabel: Label of the setting, by panel.
-    seeds: Number of seeds, by scale.
+    seeds: Seeds, by scale.
   """
   points, places = {}, {}
   for panel, lines in panels.items():

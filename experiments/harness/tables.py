@@ -35,7 +35,7 @@ class Table:
     title: Title of the table.
     grid: Cells by row (method) and column (setting), named as published.
     measures: Measures of each cell.
-    seeds: Number of seeds, by scale.
+    seeds: Seeds, by scale.
     note: Note in the header for some scales, in place of the paper's.
     published_in: Table whose published values are shown; `name` if empty.
     published_rows: Names of rows in the published table, by our name.
@@ -46,7 +46,9 @@ class Table:
   title: str
   grid: Mapping[tuple[str, str], Cell]
   measures: Sequence[Measure] = (ACCURACY,)
-  seeds: Mapping[str, int] = dataclasses.field(default_factory=SEEDS.copy)
+  seeds: Mapping[str, Sequence[int]] = dataclasses.field(
+    default_factory=SEEDS.copy
+  )
   note: Mapping[str, str] = dataclasses.field(default_factory=dict)
   published_in: str = ''
   published_rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -195,7 +197,7 @@ def _header(table, scale, entries):
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
     f'{notes[scale]} Mean ± standard error over {ran} of '
-    f'{table.seeds[scale]} seeds'
+    f'{len(table.seeds[scale])} seeds'
     f'{" [published]" if table.is_published else ""}; {_DASH} no finished run, '
     f'{_DIVERGED} a run diverged.'
   )

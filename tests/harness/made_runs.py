@@ -22,7 +22,7 @@ def claim(margin=0.0, right=True):
   comparison = claims.Comparison(
     'left over right', cell('left'), other, _POINTS, margin
   )
-  seeds = dict.fromkeys(cells.SCALES, 3)
+  seeds = dict.fromkeys(cells.SCALES, range(3))
   return claims.Claim(PAPER, 'a_claim', 'Left is better.', (comparison,), seeds)
 
 

@@ -19,7 +19,7 @@ def _table(*measures):
   return tables.Table(
     made_runs.PAPER, 'table2', 'a title', grid,
     measures or (cells.ACCURACY, cells.NLL),
-    {'smoke': 3}, {},
+    {'smoke': range(3)}, {},
   )  # fmt: skip
 
 

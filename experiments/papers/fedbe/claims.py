@@ -26,7 +26,9 @@ _SWISS = {
   )
 }  # fmt: skip
 _over = claims.over
-_claim = functools.partial(claims.Claim, settings.PAPER, seeds=settings.SEEDS)
+_claim = functools.partial(
+  claims.Claim, settings.PAPER, seeds={**settings.SEEDS, **cells.NEW}
+)
 
 CLAIMS = (
   _claim(
@@ -45,7 +47,7 @@ CLAIMS = (
       ),
       *_over(_SWISS, 'the clients', 'the samples together', _ALIGNMENT),
     ],
-    seeds=cells.TEN,
+    seeds={**cells.TEN, **cells.NEW},
   ),
   _claim(
     'one_round_order',
@@ -58,7 +60,7 @@ CLAIMS = (
     + _over(_ONE_ROUND, 'C:swa', 'C:sgd')
     + _over(_ONE_ROUND, 'A+C+S:swa', ('C:swa', 'A+C+S:sgd'))
     + _over(_ONE_ROUND, 'C', 'A+C+S:swa'),
-    seeds=settings.FEWER,
+    seeds={**settings.FEWER, **cells.NEW},
   ),
   _claim(
     'ensemble_beats_the_average',
