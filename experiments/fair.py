@@ -8,8 +8,9 @@ tune runs eight trials per method on four fifths of the training examples,
 with random values from the ranges below. score runs the trial with the lowest
 validation NLL on all training examples, with five seeds, in each setting. Both
 append a row per run to a .csv file, and skip runs that have a row. tables
-writes one table per setting. --methods=mine.flags adds a method file; its
-learning rate is tuned. Exit code 2: a flag is wrong.
+writes tables of scores and cost per setting, and two figures.
+--methods=mine.flags runs a method file; its learning rate is tuned. Exit code
+2: a flag is wrong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,9 +36,9 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
-from bfl_tf.runs import checkpoints, significance, tables
+from bfl_tf.runs import checkpoints, tables
 from experiments import command_line
-from experiments.harness import search_space
+from experiments.harness import fair_tables, search_space
 
 _STEP = flags.DEFINE_enum(
   'step', 'tune', ['tune', 'score', 'tables'], 'Step of the comparison.'
@@ -324,59 +325,35 @@ def _size(tree: Mapping[str, Any]) -> int:
 
 
 def _write_tables(folder):
-  """Writes a table per setting: means over seeds, tests against FedAvg."""
-  rows = _rows(folder / 'score.csv')
-  for setting in SETTINGS:
-    own = [row for row in rows if row['setting'] == setting]
-    lines = _table(own)
+  """Writes the tables and figures of all settings that have rows."""
+  by_setting: dict[str, list[dict[str, str]]] = {name: [] for name in SETTINGS}
+  for row in _rows(folder / 'score.csv'):
+    by_setting[row['setting']].append(row | _derived(row))
+  by_setting = {name: rows for name, rows in by_setting.items() if rows}
+  for setting, rows in by_setting.items():
+    time = fair_tables.numbers(rows, 'cpu_seconds')[fair_tables.BASE]
+    for row in rows:
+      of_base = time.get(row['seed'], math.nan)
+      row['time'] = f'{_number(row["cpu_seconds"]) / of_base}'
+    lines = [
+      *fair_tables.table(rows, fair_tables.SCORES),
+      '',
+      *fair_tables.table(rows, fair_tables.COSTS),
+    ]
     files.write_text(folder / f'{setting}.md', '\n'.join(lines) + '\n')
     print(f'{setting}:', *lines, '', sep='\n')
+  every = [row for rows in by_setting.values() for row in rows]
+  fair_tables.draw_ranks(every).savefig(folder / 'ranks.png')
+  fair_tables.draw_bytes(by_setting).savefig(folder / 'bytes.png')
 
 
-_COLUMNS = ('accuracy', 'nll', 'ece', *SCORES, 'cpu_seconds')
-
-
-def _table(rows) -> list[str]:
-  """Returns the lines of a table; a star marks a significant difference."""
-  by_method: dict[str, dict[str, dict[str, str]]] = {}
-  for row in rows:
-    by_method.setdefault(row['method'], {})[row['seed']] = row
-  base = by_method.get('fedavg', {})
-  shown = [name for name in _COLUMNS if any(row.get(name) for row in rows)]
-  stars = {name: _stars(by_method, base, name) for name in shown[:3]}
-  lines = [
-    f'| method | seeds | {" | ".join(shown)} |',
-    '|' + '---|' * (len(shown) + 2),
-  ]
-  for method, of_seed in by_method.items():
-    cells = [method, f'{len(of_seed)}']
-    for name in shown:
-      values = np.array([_number(row.get(name)) for row in of_seed.values()])
-      values = values[np.isfinite(values)]
-      error = significance.standard_error(values)
-      text = f'{values.mean():.4g}' if values.size else '-'
-      if error is not None and name in stars:
-        star = '*' if method in stars[name] else ''
-        text += f' ± {error:.2g}{star}'
-      cells.append(text)
-    lines.append(f'| {" | ".join(cells)} |')
-  return lines
-
-
-def _stars(by_method, base, name) -> set[str]:
-  """Returns the methods that differ from FedAvg, paired by seed, by Holm."""
-  tests = {}
-  for method, of_seed in by_method.items():
-    differences = np.array([
-      _number(of_seed[seed][name]) - _number(base[seed][name])
-      for seed in of_seed.keys() & base.keys()
-    ])  # fmt: skip
-    differences = differences[np.isfinite(differences)]
-    test = significance.student(differences) if method != 'fedavg' else None
-    if test:
-      tests[method] = test.p_value
-  passed = significance.holm(list(tests.values()))
-  return {method for method, is_new in zip(tests, passed) if is_new}
+def _derived(row) -> dict[str, str]:
+  """Returns the bytes of all rounds."""
+  if not row['bytes_up']:
+    return {}
+  rounds = _task(row['method'], row['setting'])['num_rounds']
+  a_round = float(row['bytes_up']) + float(row['bytes_down'])
+  return {'bytes': f'{rounds * a_round:.6g}'}
 
 
 if __name__ == '__main__':

@@ -37,5 +37,6 @@ def test_the_three_steps_write_trials_runs_and_a_table(tmp_path):
     assert not any(row['failure'] for row in rows)
   of_fedavg = [float(row['nll']) for row in rows if row['method'] == 'fedavg']
   text = (tmp_path / 'dirichlet.md').read_text()
-  assert f'{sum(of_fedavg) / 2:.4g} ±' in text
+  assert f'{sum(of_fedavg) / 2:.3f} ±' in text
+  assert (tmp_path / 'ranks.png').exists() and (tmp_path / 'bytes.png').exists()
   assert 0 < float(rows[0]['worst_client']) <= 1

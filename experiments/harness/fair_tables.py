@@ -1,0 +1,173 @@
+"""Tables and figures of the comparison of all methods, from its rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import math
+
+from matplotlib.figure import Figure
+import numpy as np
+
+from bfl_tf.plots import canvas
+from bfl_tf.runs import significance
+
+BASE = 'fedavg'
+Row = Mapping[str, str]
+# Number of a method, by seed.
+Numbers = Mapping[str, Mapping[str, float]]
+# Header of a column, factor of its unit, number of decimals.
+SCORES = {
+  'accuracy': ('accuracy (%)', 100, 1),
+  'nll': ('NLL (nats)', 1, 3),
+  'ece': ('ECE (%)', 100, 1),
+  'aurc': ('AURC', 1, 3),
+  'near_entropy': ('AUROC, near, entropy', 1, 2),
+  'near_uncertainty': ('AUROC, near, epistemic', 1, 2),
+  'far_entropy': ('AUROC, far, entropy', 1, 2),
+  'far_uncertainty': ('AUROC, far, epistemic', 1, 2),
+  'size_0.9': ('classes per set', 1, 2),
+  'worst_client': ('worst client (%)', 100, 0),
+  'personal_accuracy': ('personal models (%)', 100, 1),
+  'personal_lowest_accuracy': ('worst personal model (%)', 100, 0),
+}
+COSTS = {
+  'bytes_up': ('MB up per round', 1e-6, 2),
+  'bytes_down': ('MB down per round', 1e-6, 2),
+  'bytes': ('MB in all rounds', 1e-6, 1),
+  'bytes_of_client': ('MB kept per client', 1e-6, 2),
+  'bytes_of_server': ('MB kept on the server', 1e-6, 2),
+  'time': ('CPU time / FedAvg', 1, 1),
+}
+_TESTED = ('accuracy', 'nll', 'ece')
+
+
+def numbers(rows: Sequence[Row], column: str) -> Numbers:
+  """Returns the numbers of a column, NaN for a failed run."""
+  found: dict[str, dict[str, float]] = {}
+  for row in rows:
+    text = row.get(column)
+    value = float(text) if text else math.nan
+    found.setdefault(row['method'], {})[row['seed']] = value
+  return found
+
+
+def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
+  """Yields the lines of a table, one row per method.
+
+  Tested scores have a standard error. An asterisk marks a significant
+  difference from FedAvg.
+  """
+  shown = [name for name in columns if any(row.get(name) for row in rows)]
+  yield f'| method | {" | ".join(columns[name][0] for name in shown)} |'
+  yield '|' + '---|' * (len(shown) + 1)
+  values = {name: numbers(rows, name) for name in shown}
+  marked = {name: differing(values[name]) for name in shown if name in _TESTED}
+  for method in numbers(rows, 'nll'):
+    cells = [
+      _cell(values[name][method], columns[name], name in marked)
+      + '*' * (method in marked.get(name, ()))
+      for name in shown
+    ]
+    yield f'| {method} | {" | ".join(cells)} |'
+
+
+def _cell(of_seed, column, with_error):
+  _, factor, digits = column
+  found = np.array(list(of_seed.values())) * factor
+  finite = found[np.isfinite(found)]
+  if not finite.size:
+    return '-'
+  text = f'{finite.mean():.{digits}f}'
+  error = significance.standard_error(finite) if with_error else None
+  text += '' if error is None else f' ± {error:.{digits}f}'
+  missing = found.size - finite.size
+  return f'{text} ({missing} failed)' if with_error and missing else text
+
+
+def differing(values: Numbers) -> set[str]:
+  """Returns the methods that differ from FedAvg.
+
+  Student's two-sided test at 5 % is paired by seed, with Holm's correction for
+  the number of methods.
+  """
+  tests, base = {}, values.get(BASE, {})
+  for method, of_seed in values.items():
+    pairs = [of_seed[s] - base[s] for s in of_seed.keys() & base.keys()]
+    test = significance.student(np.array(pairs)[np.isfinite(pairs)])
+    if test and method != BASE:
+      tests[method] = test.p_value
+  passed = significance.holm(list(tests.values()))
+  return {method for method, is_new in zip(tests, passed) if is_new}
+
+
+def ranks(rows: Sequence[Row], column: str = 'nll') -> dict[str, np.ndarray]:
+  """Returns the ranks of methods, 1 for the lowest value.
+
+  Each setting and seed is one ranking `[num_rankings]` of all methods that have
+  each of them. A failed run is last.
+  """
+  from scipy import stats
+
+  found: dict[str, dict[tuple[str, str], float]] = {}
+  for row in rows:
+    text, place = row.get(column), (row['setting'], row['seed'])
+    value = float(text) if text else math.inf
+    value = math.inf if math.isnan(value) else value
+    found.setdefault(row['method'], {})[place] = value
+  places = sorted(set().union(*found.values()))
+  complete = [name for name in found if len(found[name]) == len(places)]
+  scores = [[found[name][place] for name in complete] for place in places]
+  return dict(zip(complete, stats.rankdata(scores, axis=1).T))
+
+
+def critical_difference(num_methods: int, num_rankings: int) -> float:
+  """Returns Nemenyi's critical difference of average ranks at 5 %.
+
+  References:
+    J. Demsar. Statistical comparisons of classifiers over multiple data sets.
+    Journal of Machine Learning Research 7, 2006. Section 3.2.2.
+  """
+  from scipy import stats
+
+  quantile = stats.studentized_range.ppf(
+    1 - significance.LEVEL, num_methods, math.inf
+  )
+  variance = num_methods * (num_methods + 1) / (6 * num_rankings)
+  return float(quantile / math.sqrt(2) * math.sqrt(variance))
+
+
+def draw_ranks(rows: Sequence[Row]) -> Figure:
+  """Draws average ranks by NLL; the band is the critical difference."""
+  found = ranks(rows)
+  names = sorted(found, key=lambda name: -found[name].mean())
+  means = [found[name].mean() for name in names]
+  count = len(found[names[0]])
+  axes = canvas.panel((6.4, 1.5 + 0.22 * len(names)))
+  axes.plot(means, range(len(names)), 'o', color=canvas.BLUE)
+  if BASE in found:
+    middle = found[BASE].mean()
+    width = critical_difference(len(names), count)
+    axes.axvspan(middle - width, middle + width, color='#dddddd', zorder=0)
+    axes.axvline(middle, color=canvas.GREY, lw=1)
+  axes.set_yticks(range(len(names)), names)
+  axes.set_ylim(-0.7, len(names) - 0.3)
+  title = f'Average rank over {count} pairs of setting and seed'
+  canvas.finish(axes, title, 'rank by NLL; grey: critical difference', '')
+  return canvas.figure_of(axes)
+
+
+def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
+  """Draws NLL by bytes in all rounds, a panel per setting."""
+  panels = canvas.new_axes((5.2 * len(rows), 5.6), len(rows), sharey=False)
+  for axes, (setting, own) in zip(panels, rows.items()):
+    nll, sent = numbers(own, 'nll'), numbers(own, 'bytes')
+    for method in nll:
+      y = np.array(list(nll[method].values()))
+      y = y[np.isfinite(y)]
+      if y.size:
+        x = 1e-6 * np.nanmean(list(sent[method].values()))
+        color = canvas.VERMILION if method == BASE else canvas.BLUE
+        axes.plot(x, y.mean(), 'o', ms=4, color=color)
+        look = {'textcoords': 'offset points', 'fontsize': 6.5}
+        axes.annotate(method, (x, y.mean()), (3, 2), **look)
+    axes.set_xscale('log')
+    canvas.finish(axes, setting, 'MB in all rounds, up and down', 'NLL (nats)')
+  return canvas.figure_of(panels[0])
