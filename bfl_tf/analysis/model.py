@@ -227,9 +227,8 @@ class Trained:
     Args:
       memory: Memory by part name; None for the initial memory.
     """
-    layout = self._predictors[0].layout
-    own = personal.model_of(self._plan, layout, self.weights, memory)
-    return self.replace(own)
+    plan = self._plan.with_layout(self._predictors[0].layout)
+    return self.replace(personal.model_of(plan, self.weights, memory))
 
   @property
   def has_personal_models(self) -> bool:

@@ -15,6 +15,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Annotated
 
@@ -56,9 +57,9 @@ class LocalLayers(training.Part):
 
   def with_layout(self, layout):
     part = dataclasses.replace(self, layout=layout)
-    chosen = part._mask()
-    if chosen.all() or not chosen.any():
-      which = 'all' if chosen.all() else 'none'
+    num_chosen = len(part._places)
+    if num_chosen in (0, layout.num_trainable()):
+      which = 'all' if num_chosen else 'none'
       raise ValueError(
         f'--local_layers.layers={self.layers} matches {which} of the weights '
         f'{", ".join(layout.names())}: choose some of them.'
@@ -66,42 +67,61 @@ class LocalLayers(training.Part):
     return part
 
   def init_memory(self, model):
-    return _values(model)
+    return self._chosen(model)
 
   def initial(self, start, shared, memory):
     return self._with(start, memory)
 
   def begin(self, start, shared, memory):
-    return _values(start)
+    return self._chosen(start)
 
   def finish(self, model, carry, trace):
-    return self._with(model, carry), None, _values(model)
+    return self._with(model, carry), None, self._chosen(model)
 
   def personal(self, model, memory):
     return self._with(model, memory)
 
+  def _chosen(self, model):
+    """Returns the values that stay on the client."""
+    take = tf.gather if tf.is_tensor(model.loc) else np.take
+    kept = {
+      'mean': take(model.mean, self._places),
+      'scale': take(model.scale, self._places_of_scale(model)),
+    }
+    return kept | ({'buffers': model.buffers} if self.keeps_batch_norm else {})
+
   def _with(self, model, values):
-    """Returns the model with the chosen weights of other values."""
-    where = tf.where if tf.is_tensor(model.loc) else np.where
-    mask = self._mask()
-    mean = where(mask, values['mean'], model.mean)
-    scale = where(mask[: model.loc.shape[0]], values['scale'], model.scale)
-    buffers = values['buffers'] if self.keeps_batch_norm else model.buffers
+    """Returns the model with other values of the chosen weights."""
+    mean = _put(model.mean, self._places, values['mean'])
+    places = self._places_of_scale(model)
+    scale = _put(model.scale, places, values['scale'])
+    buffers = values.get('buffers', model.buffers)
     return model.replace_mean(mean)._replace(scale=scale, buffers=buffers)
 
-  def _mask(self) -> np.ndarray:
-    """Returns which means stay on the client, `[num_trainable]` bool."""
+  def _places_of_scale(self, model):
+    # The means of variational layers are first.
+    return self._places[self._places < model.loc.shape[0]]
+
+  @functools.cached_property
+  def _places(self) -> np.ndarray:
+    """Indices of the means that stay on the client."""
     layout = self.layout
     pattern = {
       'batch_norm': _OF_NORMALIZATION,
       'head': f'{max(layout.mean_layers, default=0)}/.*',
     }.get(self.layers, self.layers)
     shapes = layout.loc + layout.point
-    return np.repeat(
+    mask = np.repeat(
       [bool(re.fullmatch(pattern, name)) for name in layout.names()],
       [shape.num_elements() for shape in shapes],
     )
+    return np.flatnonzero(mask)
 
 
-def _values(model):
-  return {'mean': model.mean, 'scale': model.scale, 'buffers': model.buffers}
+def _put(values, places, new):
+  """Returns values `[n]` with new ones at some places; NumPy or tensors."""
+  if tf.is_tensor(values):
+    return tf.tensor_scatter_nd_update(values, places[:, None], new)
+  values = np.array(values)
+  values[places] = new
+  return values

@@ -46,6 +46,7 @@ class Method(Plan):
   def build(cls, plan: Plan, resources: server.Resources) -> 'Method':
     """Adds the server side to a plan; a ValueError names flag and fix."""
     config, worker = plan.config, resources.workers[0]
+    plan = plan.with_layout(worker.layout)
     rule = config.make('pooling', pooling.Rule)
     weighting = config.make('weighting', pooling.Weighting)
     compatibility.check_rule(plan, rule, worker.layout)

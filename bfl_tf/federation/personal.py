@@ -32,15 +32,13 @@ def is_on_node(memory: Mapping[str, Any] | None) -> bool:
 
 def model_of(
   plan: Plan,
-  layout: weights.Layout,
   model: weights.Weights,
   memory: Mapping[str, Any] | None,
 ) -> weights.Weights:
   """Returns the personal model of a client.
 
   Args:
-    plan: Plan of the clients.
-    layout: Layout of the model.
+    plan: Plan of the clients, with the layout.
     model: Global model.
     memory: Memory of the client, by part name; None if it was never sampled.
   """
@@ -48,7 +46,7 @@ def model_of(
   for part in plan.parts:
     if part.has('personal'):
       kept = memory[part.name]
-      model = part.with_layout(layout).personal(model, kept)
+      model = part.personal(model, kept)
   return model
 
 
@@ -76,7 +74,7 @@ def evaluate(
   for client, rows in experiment.personal_rows().items():
     memory = state.memories.get(client)
     untrained += memory is None
-    model = model_of(method, method.layout, state.model, memory)
+    model = model_of(method, state.model, memory)
     predictive = prediction.predict(
       experiment.workers,
       model,

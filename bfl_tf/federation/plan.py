@@ -274,6 +274,11 @@ class Plan:
             f'--client_parts={part.name}, client {client}: {error}'
           ) from error
 
+  def with_layout(self, layout: weights.Layout) -> Plan:
+    """Returns the plan with parts for a model with these tensor shapes."""
+    parts = tuple(part.with_layout(layout) for part in self.parts)
+    return dataclasses.replace(self, parts=parts)
+
   def fresh_memory(self, model: weights.Weights) -> dict[str, Any]:
     """Returns a client's memory before its first round, by part name."""
     memory = {}

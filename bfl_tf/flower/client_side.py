@@ -225,6 +225,7 @@ def of(
   # One device per process: Flower starts one process per core.
   plan = Plan.of(config.replace(num_workers=1))
   (worker,) = plan.workers(dataset, {})
+  plan = plan.with_layout(worker.layout)
   if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)
     return Site(plan, lambda client: everything, worker)

@@ -24,19 +24,19 @@ def test_a_client_trains_its_own_layers_and_sends_those_of_the_broadcast():
   own = clients.LocalLayers(layers='0/bias')
   worker, plain = toys.worker(parts=(own,)), toys.worker()
   start = toys.start(worker)
-  memory = {own.name: own.init_memory(start)}
+  memory = {own.name: own.with_layout(worker.layout).init_memory(start)}
   first = worker.train(toys.task(start, memory=memory))
   expected = plain.train(toys.task(start)).model.mean
   kept = first.memory[own.name]
-  assert np.array_equal(kept['mean'], expected)
+  assert np.array_equal(kept['mean'], expected[LOCAL])
   sent = first.model.mean
   assert np.array_equal(sent[LOCAL], start.mean[LOCAL])
   assert np.array_equal(sent[~LOCAL], expected[~LOCAL])
   # The next training begins at the client's own bias.
   second = worker.train(toys.task(start, memory={own.name: kept}))
-  mixed = start.replace_mean(np.where(LOCAL, kept['mean'], start.mean))
+  mixed = start.replace_mean(np.r_[start.mean[~LOCAL], kept['mean']])
   expected = plain.train(toys.task(mixed)).model.mean
-  assert np.array_equal(second.memory[own.name]['mean'], expected)
+  assert np.array_equal(second.memory[own.name]['mean'], expected[LOCAL])
 
 
 def test_the_personal_models_of_a_round_are_scored():
@@ -51,7 +51,7 @@ def test_the_personal_models_of_a_round_are_scored():
   assert list(rows) == honest and len(honest) == 5
   found = []
   for client in honest:
-    bias = second.state.memories[client]['local_layers']['mean'][LOCAL]
+    bias = second.state.memories[client]['local_layers']['mean']
     own = model.replace_mean(np.r_[model.mean[~LOCAL], bias])
     predicted = training.predict(
       pieces.workers, own, pieces.dataset.test.x[rows[client]], seed=[0, 0]
