@@ -328,7 +328,8 @@ def _write_tables(folder):
   """Writes the tables and figures of all settings that have rows."""
   by_setting: dict[str, list[dict[str, str]]] = {name: [] for name in SETTINGS}
   for row in _rows(folder / 'score.csv'):
-    by_setting[row['setting']].append(row | _derived(row))
+    shown = {'method': method_file.label(row['method']), **_derived(row)}
+    by_setting[row['setting']].append(row | shown)
   by_setting = {name: rows for name, rows in by_setting.items() if rows}
   for setting, rows in by_setting.items():
     time = fair_tables.numbers(rows, 'cpu_seconds')[fair_tables.BASE]

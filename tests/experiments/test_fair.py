@@ -16,7 +16,8 @@ folder = sys.argv[1]
 fair._PRESET, fair._TRIALS, fair._SEEDS = f'{folder}/small.flags', 2, (0, 1)
 fair._TRIAL = {'validation_split': 0.2}
 fair.SETTINGS, fair._OTHERS = {'dirichlet': {}}, (('near', 'digits'),)
-flags.FLAGS(['fair', f'--output_dir={folder}', '--methods=fedavg,fedprox'])
+methods = f'--methods=fedavg,{folder}/own.flags'
+flags.FLAGS(['fair', f'--output_dir={folder}', methods])
 for step in ('tune', 'tune', 'score', 'tables'):
   flags.FLAGS.step = step
   fair.main()
@@ -28,15 +29,18 @@ def test_the_three_steps_write_trials_runs_and_a_table(tmp_path):
   (tmp_path / 'small.flags').write_text(
     '--dataset=digits\n--model=logistic\n--num_clients=3\n--num_rounds=1\n'
   )
+  (tmp_path / 'own.flags').write_text(
+    '--client_parts=proximal\n--proximal.weight=0.1\n'
+  )
   subprocess.run([sys.executable, '-c', _SMALL, str(tmp_path)], check=True)
   for name in ('tune', 'score'):
     with (tmp_path / f'{name}.csv').open(newline='') as file:
       rows = list(csv.DictReader(file))
-    # Two methods, with two trials or two seeds; no trial ran twice.
+    # FedAvg and a user's method, two trials or seeds each; no trial ran twice.
     assert len(rows) == 4
     assert not any(row['failure'] for row in rows)
   of_fedavg = [float(row['nll']) for row in rows if row['method'] == 'fedavg']
   text = (tmp_path / 'dirichlet.md').read_text()
-  assert f'{sum(of_fedavg) / 2:.3f} ±' in text
+  assert f'{sum(of_fedavg) / 2:.3f} ±' in text and '| own |' in text
   assert (tmp_path / 'ranks.png').exists() and (tmp_path / 'bytes.png').exists()
   assert 0 < float(rows[0]['worst_client']) <= 1
