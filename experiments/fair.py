@@ -332,7 +332,7 @@ def _write_tables(folder):
     by_setting[row['setting']].append(row | shown)
   by_setting = {name: rows for name, rows in by_setting.items() if rows}
   for setting, rows in by_setting.items():
-    time = fair_tables.numbers(rows, 'cpu_seconds')[fair_tables.BASE]
+    time = fair_tables.numbers(rows, 'cpu_seconds').get(fair_tables.BASE, {})
     for row in rows:
       of_base = time.get(row['seed'], math.nan)
       row['time'] = f'{_number(row["cpu_seconds"]) / of_base}'

@@ -35,10 +35,9 @@ from bfl_tf.runs import significance
 from experiments.harness.cells import (
   Cell,
   Measure,
-  NEW,
+  OF_CLAIMS,
   Paper,
   POINTS,
-  SEEDS,
   Task,
 )
 
@@ -207,7 +206,7 @@ class Claim:
   statement: str
   comparisons: Sequence[Comparison]
   seeds: Mapping[str, Sequence[int]] = dataclasses.field(
-    default_factory=lambda: {**SEEDS, **NEW}
+    default_factory=OF_CLAIMS.copy
   )
   expected: str = 'holds'
 

@@ -27,7 +27,7 @@ def _figure(
 
 def _sweep(number, title, panels, **xlabels):
   return figures.sweep(
-    settings.PAPER, f'figure{number}', title, panels, xlabels, settings.FEWER
+    settings.PAPER, f'figure{number}', title, panels, xlabels, cells.SEEDS
   )
 
 
@@ -252,6 +252,6 @@ FIGURES = (
     'accuracy of 1-Ensemble by local epochs',
     {'step': _ONE_ENSEMBLE},
     {'step': 'Local epochs E'},
-    settings.FEWER,
+    cells.SEEDS,
   ),
 )  # fmt: skip

@@ -73,7 +73,6 @@ PAPER = cells.Paper(
 )
 
 SEEDS = {**cells.SEEDS, 'paper': range(5)}
-FEWER = cells.SEEDS
 
 # A network's settings, and further ones by scale.
 _SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}

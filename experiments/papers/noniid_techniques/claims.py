@@ -87,6 +87,6 @@ CLAIMS = (
         margin=-50.0,
       ),
     ],
-    seeds={**cells.TEN, **cells.NEW},
+    seeds=cells.TEN,
   ),
 )
