@@ -126,12 +126,12 @@ def main() -> None:
     _write_tables(folder)
     return
   step = _trials if _STEP.value == 'tune' else _final_runs
-  name, number = f'{_STEP.value}.csv', 0
+  name, number, loaded = f'{_STEP.value}.csv', 0, {}
   for key, config in step(folder, methods):
     known = _rows(folder / name)
     if any(all(row[k] == v for k, v in key.items()) for row in known):
       continue
-    row = {**key, **_measured(config, _STEP.value == 'score')}
+    row = {**key, **_measured(config, _STEP.value == 'score', loaded)}
     _append(folder / name, row)
     number += 1
     print(f'{", ".join(key.values())}: nll {row["nll"]}', flush=True)
@@ -221,12 +221,16 @@ def _number(text, default=math.nan):
   return default if math.isnan(value) else value
 
 
-def _measured(config, is_final) -> dict[str, Any]:
-  """Runs a config and returns the columns of its row."""
+def _measured(config, is_final, loaded) -> dict[str, Any]:
+  """Runs a config and returns the columns of its row.
+
+  `loaded` caches the data sets of all runs.
+  """
+  dataset = run_data.load(config, loaded)
   with tempfile.TemporaryDirectory() as folder:
     path, started = pathlib.Path(folder) / 'run', time.process_time()
     try:
-      run = runs.Run(config, path, show_progress=False, draw_plots=False)
+      run = runs.Run(config, path, False, draw_plots=False, dataset=dataset)
       summary = run.execute()
     except Exception as error:
       return {'nll': '', 'failure': f'{type(error).__name__}: {error}'[:200]}
@@ -238,18 +242,18 @@ def _measured(config, is_final) -> dict[str, Any]:
     }
     row |= {'failure': '', 'cpu_seconds': f'{seconds:.1f}'}
     if is_final and math.isfinite(float(row['nll'])):
-      row |= _scores(config, path, summary)
+      row |= _scores(config, path, summary, dataset, loaded)
     return row | {'version': version.__version__}
 
 
-def _scores(config, path, summary) -> dict[str, str]:
+def _scores(config, path, summary, dataset, loaded) -> dict[str, str]:
   """Returns further scores, bytes and memory of a finished run."""
-  dataset, trained = run_data.load(config), model.load(path)
+  trained = model.load(path)
   kept = np.load(path / run_files.PREDICTIONS)
   prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
   found = {
     **_sets(dataset.test, prediction.probs),
-    **_detection(dataset, trained),
+    **_detection(dataset, trained, loaded),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
     **{k: v for k, v in summary['final'].items() if k.startswith('personal_')},
     'worst_client': _worst_client(config, dataset, prediction.probs),
@@ -267,15 +271,19 @@ def _sets(test, probs) -> dict[str, float]:
   return of_rest.row(sets)
 
 
-def _detection(dataset, trained) -> dict[str, float]:
+def _detection(dataset, trained, loaded) -> dict[str, float]:
   """Returns the AUROC of detecting images of two other data sets."""
+  if 'others' not in loaded:
+    loaded['others'] = [
+      uncertainty.other(distance, name, dataset, _EXAMPLES)
+      for distance, name in _OTHERS
+    ]
   rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
   inside, found = trained.predict(dataset.test.x[rows]), {}
-  for distance, name in _OTHERS:
-    other = uncertainty.other(distance, name, dataset, _EXAMPLES)
+  for other in loaded['others']:
     outside = trained.predict(other.x)
     for row in uncertainty.detection(inside, outside, other):
-      found[f'{distance}_{row["measure"].split("_")[-1]}'] = row['auroc']
+      found[f'{other.distance}_{row["measure"].split("_")[-1]}'] = row['auroc']
   return found
 
 
