@@ -36,6 +36,8 @@ COSTS = {
   'bytes_of_server': ('MB kept on the server', 1e-6, 2),
   'time': ('CPU time / FedAvg', 1, 1),
 }
+# Of the figure of NLL by bytes; a uniform prediction of ten classes has 2.3.
+_TICKS, _HIGHEST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2), 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
 
 
@@ -149,25 +151,59 @@ def draw_ranks(rows: Sequence[Row]) -> Figure:
     axes.axvline(middle, color=canvas.GREY, lw=1)
   axes.set_yticks(range(len(names)), names)
   axes.set_ylim(-0.7, len(names) - 0.3)
+  axes.set_xlim(0, len(names) + 1)
   title = f'Average rank over {count} pairs of setting and seed'
   canvas.finish(axes, title, 'rank by NLL; grey: critical difference', '')
   return canvas.figure_of(axes)
 
 
 def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
-  """Draws NLL by bytes in all rounds, a panel per setting."""
-  panels = canvas.new_axes((5.2 * len(rows), 5.6), len(rows), sharey=False)
+  """Draws NLL by bytes in all rounds, a panel per setting.
+
+  A method whose NLL is too large for its panel has it in its label.
+  """
+  figure = canvas.new_figure((8, 5.2 * len(rows)))
+  panels = figure.subplots(len(rows), squeeze=False)[:, 0]
   for axes, (setting, own) in zip(panels, rows.items()):
     nll, sent = numbers(own, 'nll'), numbers(own, 'bytes')
+    columns: dict[str, list[tuple[float, float, str]]] = {}
     for method in nll:
       y = np.array(list(nll[method].values()))
-      y = y[np.isfinite(y)]
-      if y.size:
+      if np.isfinite(y).any():
         x = 1e-6 * np.nanmean(list(sent[method].values()))
-        color = canvas.VERMILION if method == BASE else canvas.BLUE
-        axes.plot(x, y.mean(), 'o', ms=4, color=color)
-        look = {'textcoords': 'offset points', 'fontsize': 6.5}
-        axes.annotate(method, (x, y.mean()), (3, 2), **look)
+        point = y[np.isfinite(y)].mean(), x, method
+        columns.setdefault(f'{x:.2g}', []).append(point)
+    every = [y for column in columns.values() for y, *_ in column]
+    low, high = 0.9 * min(every), min(max(every), _HIGHEST)
+    for column in columns.values():
+      _draw_column(axes, sorted(column), high, math.log(1.1 * high / low) / 45)
     axes.set_xscale('log')
+    axes.set_yscale('log')
+    axes.set_ylim(low, 1.1 * high)
+    ticks = [each for each in _TICKS if low <= each <= high]
+    axes.set_yticks(ticks, map(str, ticks))
+    axes.set_yticks([], minor=True)
+    axes.margins(x=0.15)
     canvas.finish(axes, setting, 'MB in all rounds, up and down', 'NLL (nats)')
-  return canvas.figure_of(panels[0])
+  return figure
+
+
+def _draw_column(axes, points, high, gap):
+  """Draws methods with the same bytes; labels are `gap` in log NLL apart."""
+  from scipy import optimize
+
+  y = np.array([min(point[0], high) for point in points])
+  steps = gap * np.arange(len(y))
+  places = optimize.isotonic_regression(np.log(y) - steps).x + steps
+  for (nll, x, method), shown, place in zip(points, y, np.exp(places)):
+    color = canvas.VERMILION if method == BASE else canvas.BLUE
+    axes.plot(x, shown, 'o', ms=3, color=color)
+    axes.annotate(
+      method if nll <= high else f'{method} ({nll:.2g})',
+      (x, shown),
+      (12, place),
+      textcoords=('offset points', 'data'),
+      fontsize=6.5,
+      va='center',
+      arrowprops={'arrowstyle': '-', 'lw': 0.4, 'color': canvas.GREY},
+    )
