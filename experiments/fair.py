@@ -70,7 +70,7 @@ RANGES: dict[str, dict[str, str]] = {
   'scaffold': {},
   'feddyn': {'feddyn.alpha': 'log:0.001:1'},
   'fedlap': {'fedlap.delta': 'log:1:100'},
-  'fedbe': {'distil.learning_rate': 'log:0.0001:0.01'},
+  'fedbe': {'distil.learning_rate': 'log:0.0005:0.01'},
   'mc_dropout': {'mc_dropout.rate': 'uniform:0.05:0.5'},
   **{
     f'flipout_{rule}': _KL
