@@ -6,11 +6,11 @@
 
 tune runs eight trials per method on four fifths of the training examples,
 with random values from the ranges below. score runs the trial with the lowest
-validation NLL on all training examples, with five seeds, in each setting. Both
-append a row per run to a .csv file, and skip runs that have a row. tables
-writes tables of scores and cost per setting, and two figures.
---methods=mine.flags runs a method file; its learning rate is tuned. Exit code
-2: a flag is wrong.
+validation NLL, that of the personal models if a method has them, on all
+training examples, with five seeds, in each setting. Both append a row per run
+to a .csv file, and skip runs that have a row. tables writes tables of scores
+and cost per setting, and two figures. --methods=mine.flags runs a method file;
+its learning rate is tuned. Exit code 2: a flag is wrong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -195,7 +195,7 @@ def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
     if len(own) < _TRIALS:
       print(f'{method}: {len(own)} of {_TRIALS} trials; run --step=tune')
     else:
-      best = min(own, key=lambda row: _number(row['nll'], math.inf))
+      best = min(own, key=_loss)
       chosen[method] = _typed(best['values'])
   for name, seed, method in itertools.product(SETTINGS, _SEEDS, chosen):
     typed = chosen[method]
@@ -214,6 +214,10 @@ def _typed(values) -> dict[str, Any]:
   known = search_space.known()
   pairs = (each.removeprefix('--').split('=') for each in values.split())
   return {key: known[key].kind(value) for key, value in pairs}
+
+
+def _loss(trial) -> float:
+  return _number(trial['personal_nll'] or trial['nll'], math.inf)
 
 
 def _number(text, default=math.nan):
@@ -238,7 +242,8 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
     prefix = '' if is_final else 'validation_'
     row = {
       name: f'{summary["final"][prefix + name]:.6g}'
-      for name in ('nll', 'accuracy', 'ece')
+      for name in ('nll', 'accuracy', 'ece', 'personal_nll')
+      if prefix + name in summary['final']
     }
     row |= {'failure': '', 'cpu_seconds': f'{seconds:.1f}'}
     if is_final and math.isfinite(float(row['nll'])):
@@ -304,8 +309,8 @@ def _worst_client(config, dataset, probs) -> float:
   """Returns the lowest accuracy of the global model on a client's examples."""
   right = metrics.is_correct(probs, dataset.test.y)
   partition, _ = run_data.partition_dataset(config, dataset)
-  rows = run_data.test_rows(
-    dataset, partition, range(len(partition)), config.seed
+  rows = run_data.personal_rows(
+    dataset, 'test', partition, range(len(partition)), config.seed
   )
   return min(float(right[each].mean()) for each in rows.values())
 

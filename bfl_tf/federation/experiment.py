@@ -48,15 +48,15 @@ class Experiment:
       0 if is_private else sum(map(len, self.partition)),
     )
 
-  def personal_rows(self) -> dict[int, np.ndarray]:
-    """Returns the test examples of each honest client, as `test_rows`."""
+  def personal_rows(self, split: str = 'test') -> dict[int, np.ndarray]:
+    """Returns the rows of a split that score each honest client's model."""
     honest = [
       client
       for client in range(len(self.partition))
       if not self.method.attacks_of(client)
     ]
-    return run_data.test_rows(
-      self.dataset, self.partition, honest, self.config.seed
+    return run_data.personal_rows(
+      self.dataset, split, self.partition, honest, self.config.seed
     )
 
   @classmethod

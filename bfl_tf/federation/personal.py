@@ -1,7 +1,7 @@
 """Scores of the clients' personal models.
 
 A personal model is what `Part.personal` makes of the global model and a
-client's memory. `run_data.test_rows` chooses its test examples.
+client's memory. `run_data.personal_rows` chooses its examples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 
-_SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
+SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 
 def makes_models(plan: Plan) -> bool:
@@ -53,45 +53,46 @@ def model_of(
 def evaluate(
   experiment: Experiment, state: State, num_samples: int
 ) -> dict[str, float]:
-  """Scores the personal model of each client on its test examples.
+  """Scores the personal model of each client on test and validation examples.
 
   A client that was never sampled has its initial memory. Malicious clients are
   left out.
 
   Returns:
-    Means over clients, such as `personal_accuracy`; the lowest accuracy of a
-    client, `personal_lowest_accuracy`; and `personal_untrained`, the number of
-    clients that were never sampled. Empty if no part makes personal models, or
-    if memories are on other machines.
+    Means over clients, such as `personal_accuracy` and, on validation examples,
+    `validation_personal_accuracy`; the lowest accuracy of a client,
+    `personal_lowest_accuracy`; and `personal_untrained`, the number of clients
+    that were never sampled. Empty if no part makes personal models, or if
+    memories are on other machines.
   """
   method, config = experiment.method, experiment.config
   # The memories are on disk; one of them shows whether all are on nodes.
   one = next(iter(state.memories.values()), None)
   if not makes_models(method) or is_on_node(one):
     return {}
-  likelihood = experiment.workers[0].likelihood
-  test, untrained, found = experiment.dataset.test, 0, []
-  for client, rows in experiment.personal_rows().items():
-    memory = state.memories.get(client)
-    untrained += memory is None
-    model = model_of(method, state.model, memory)
-    predictive = prediction.predict(
-      experiment.workers,
-      model,
-      test.x[rows],
-      seed=seeds.named(config.seed, 'personal_evaluation', state.round, client),
-      num_samples=num_samples,
-    )
-    evaluation = likelihood.evaluation(
-      predictive, test.y[rows], config.num_bins
-    )
-    found.append(metrics.summarize(evaluation))
-  scores = {
-    f'personal_{name}': float(np.mean([each[name] for each in found]))
-    for name in _SCORES
-    if name in found[0]
-  }
-  if 'accuracy' in found[0]:
-    lowest = min(each['accuracy'] for each in found)
-    scores['personal_lowest_accuracy'] = lowest
-  return scores | {'personal_untrained': untrained}
+  scores: dict[str, float] = {}
+  for split, prefix in (('test', ''), ('validation', 'validation_')):
+    found = []
+    for client, rows in experiment.personal_rows(split).items():
+      model = model_of(method, state.model, state.memories.get(client))
+      name = f'personal_{prefix}evaluation'
+      seed = seeds.named(config.seed, name, state.round, client)
+      examples = experiment.dataset.splits[split].take(rows)
+      found.append(_scores(experiment, model, examples, seed, num_samples))
+    for name in SCORES:
+      values = [each[name] for each in found if name in each]
+      if values:
+        scores[f'{prefix}personal_{name}'] = float(np.mean(values))
+      if values and name == 'accuracy':
+        scores[f'{prefix}personal_lowest_accuracy'] = min(values)
+  untrained = experiment.personal_rows().keys() - state.memories.keys()
+  return scores | {'personal_untrained': len(untrained)}
+
+
+def _scores(experiment, model, examples, seed, num_samples):
+  workers, bins = experiment.workers, experiment.config.num_bins
+  predictive = prediction.predict(
+    workers, model, examples.x, seed=seed, num_samples=num_samples
+  )
+  likelihood = workers[0].likelihood
+  return metrics.summarize(likelihood.evaluation(predictive, examples.y, bins))

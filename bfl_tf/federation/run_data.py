@@ -127,52 +127,61 @@ def client_names(
   return names if len(set(names)) == len(partition) else ()
 
 
-def test_rows(
+def personal_rows(
   dataset: data.Dataset,
+  split: str,
   partition: Sequence[np.ndarray],
   clients: Iterable[int],
   seed: int,
 ) -> dict[int, np.ndarray]:
-  """Returns indices of the test examples of each client's personal model.
+  """Returns indices of the examples that score each client's personal model.
 
   They are the examples of the client's site. Without sites, they are a random
-  part of the test examples with the class shares of the client's training
-  examples; an example may then serve several clients. For numeric labels
-  without sites, they are all test examples.
+  part of the split with the class shares of the client's training examples; an
+  example may then serve several clients. For numeric labels without sites, they
+  are the whole split.
+
+  Args:
+    dataset: Data set of the run.
+    split: `test` or `validation`.
+    partition: Indices of the training examples of each client.
+    clients: Clients to return. Those without validation examples are left out.
+    seed: Seed of the run.
 
   Raises:
     ValueError: A client has no test examples.
   """
-  names, test = client_names(dataset, partition), dataset.test
-  of_sites: dict[str, np.ndarray] = dict(test.sites)
+  names, scored = client_names(dataset, partition), dataset.splits[split]
+  of_sites: dict[str, np.ndarray] = dict(scored.sites)
   found = {}
   for client in clients:
     if names and of_sites:
       rows = of_sites.get(names[client], np.zeros(0, int))
-    elif test.is_numeric:
-      rows = np.arange(len(test.y))
+    elif scored.is_numeric:
+      rows = np.arange(len(scored.y))
     else:
-      generator = seeds.generator(seed, 'personal_test', client)
-      rows = _alike(dataset.train.y[partition[client]], test.y, generator)
-    if not len(rows):
+      generator = seeds.generator(seed, f'personal_{split}', client)
+      rows = _alike(dataset.train.y[partition[client]], scored.y, generator)
+    if len(rows):
+      found[client] = rows
+    elif split == 'test':
       raise ValueError(
         f'client {names[client] if names else client} has no test example for '
         'its personal model: raise --test_fraction, or leave the site out with '
         '--min_site_examples.'
       )
-    found[client] = rows
   return found
 
 
-def _alike(train, test, generator) -> np.ndarray:
-  """Returns as many test rows as possible with the class shares of `train`."""
+def _alike(train, scored, generator) -> np.ndarray:
+  """Returns as many rows as possible with the class shares of `train`."""
   classes, counts = np.unique(train, return_counts=True)
   shares = counts / counts.sum()
-  there = np.array([np.sum(test == each) for each in classes])
+  there = np.array([np.sum(scored == each) for each in classes])
   size = np.min(there / shares)
   rows = []
   for each, share in zip(classes, shares):
-    of_class = generator.permutation(np.flatnonzero(test == each))
+    of_class = generator.permutation(np.flatnonzero(scored == each))
     rows.append(of_class[: round(size * share)])
   return np.sort(np.concatenate(rows))
 

@@ -12,6 +12,7 @@ from bfl_tf import metrics, seeds
 from bfl_tf.config import catalog, method_file
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
+from bfl_tf.federation import personal, plan
 from bfl_tf.runs import flags_file, groups, run_spec
 
 # Scores for selection, and whether the highest value is the best.
@@ -19,6 +20,10 @@ MOST = {
   f'validation_{score.name}': score.best == 'high'
   for score in (*metrics.TABLE, *metrics.REGRESSION)
   if score.compute and score.best
+}
+MOST |= {
+  f'validation_personal_{name}': MOST[f'validation_{name}']
+  for name in personal.SCORES
 }
 
 
@@ -167,7 +172,14 @@ def check_choice(
   registry.check_choice('choose_by', score, MOST)
   for config in chosen_of.values():
     table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
-    if score not in {f'validation_{each.name}' for each in table}:
+    name = score.removeprefix('validation_')
+    own = name.removeprefix('personal_')
+    if own != name and not personal.makes_models(plan.Plan.of(config)):
+      raise ValueError(
+        f'--choose_by={score} needs methods with personal models: choose '
+        'another score.'
+      )
+    if own not in {each.name for each in table}:
       raise ValueError(
         f'--choose_by={score} does not apply to --likelihood='
         f'{config.likelihood}: choose another score.'

@@ -40,25 +40,25 @@ def test_a_client_trains_its_own_layers_and_sends_those_of_the_broadcast():
 
 
 def test_the_personal_models_of_a_round_are_scored():
-  pieces = toys.experiment(**BIAS, attack=('label_flip',))
+  changes = {'attack': ('label_flip',), 'validation_split': 0.3}
+  pieces = toys.experiment(**BIAS, **changes)
   *_, second = toys.rounds(pieces, 2)
   begun = toys.rounds(pieces, 0)[0].state.model
   model = second.state.model
   assert np.array_equal(model.mean[LOCAL], begun.mean[LOCAL])
   scores = evaluation.evaluate(pieces, second, last=False).scores
-  rows = pieces.personal_rows()
   honest = [c for c in range(6) if not pieces.method.attacks_of(c)]
-  assert list(rows) == honest and len(honest) == 5
-  found = []
-  for client in honest:
-    bias = second.state.memories[client]['local_layers']['mean']
-    own = model.replace_mean(np.r_[model.mean[~LOCAL], bias])
-    predicted = training.predict(
-      pieces.workers, own, pieces.dataset.test.x[rows[client]], seed=[0, 0]
-    )
-    y = pieces.dataset.test.y[rows[client]]
-    found.append(metrics.accuracy(predicted.mean, y))
-  assert scores['personal_accuracy'] == pytest.approx(np.mean(found))
+  for split, prefix in (('validation', 'validation_'), ('test', '')):
+    rows, found = pieces.personal_rows(split), []
+    assert list(rows) == honest and len(honest) == 5
+    for client in honest:
+      bias = second.state.memories[client]['local_layers']['mean']
+      own = model.replace_mean(np.r_[model.mean[~LOCAL], bias])
+      x, y, _ = pieces.dataset.splits[split].take(rows[client])
+      predicted = training.predict(pieces.workers, own, x, seed=[0, 0])
+      found.append(metrics.accuracy(predicted.mean, y))
+    accuracy = scores[f'{prefix}personal_accuracy']
+    assert accuracy == pytest.approx(np.mean(found))
   assert scores['personal_lowest_accuracy'] == min(found)
   assert scores['personal_untrained'] == 0
   sampled = toys.experiment(**BIAS, clients_per_round=2)

@@ -105,6 +105,8 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
     search_space.check_choice('validation_rmse', {'a': config})
   with pytest.raises(ValueError, match='--validation_split'):
     search_space.check_choice('validation_nll', {'a': config})
+  with pytest.raises(ValueError, match='personal models'):
+    search_space.check_choice('validation_personal_nll', {'a': config})
 
 
 def test_a_combination_that_cannot_run_has_a_reason():
