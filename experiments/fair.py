@@ -85,7 +85,10 @@ RANGES: dict[str, dict[str, str]] = {
   'laplace': {'laplace.prior_scale': 'log:0.1:10'},
   'fola': {'laplace.prior_scale': 'log:0.1:10'},
   'pvi': {'pvi.damping': 'log:0.03:0.3'},
-  'bayes_admm': {'ivon.temperature': 'log:0.001:1'},
+  'bayes_admm': {
+    'ivon.temperature': 'log:0.001:1',
+    'bayes_admm.damping': 'log:0.1:1',
+  },
   'fedlap_cov': {'pvi.damping': 'log:0.03:0.3'},
   'fedpa': {'fedpa.shrinkage': 'log:0.001:1'},
   'fa_ld': {'langevin.temperature': 'log:0.001:1'},
