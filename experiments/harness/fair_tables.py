@@ -52,7 +52,7 @@ def numbers(rows: Sequence[Row], column: str) -> Numbers:
 
 
 def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
-  """Yields the lines of a table, one row per method.
+  """Yields the lines of a table, one row per method, the lowest NLL first.
 
   Tested scores have a standard error. An asterisk marks a significant
   difference from FedAvg.
@@ -62,7 +62,11 @@ def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
   yield '|' + '---|' * (len(shown) + 1)
   values = {name: numbers(rows, name) for name in shown}
   marked = {name: differing(values[name]) for name in shown if name in _TESTED}
-  for method in numbers(rows, 'nll'):
+  losses = {
+    method: math.inf if np.isnan(mean := np.mean([*each.values()])) else mean
+    for method, each in numbers(rows, 'nll').items()
+  }
+  for method in sorted(losses, key=losses.__getitem__):
     cells = [
       _cell(values[name][method], columns[name], name in marked)
       + '*' * (method in marked.get(name, ()))
