@@ -72,8 +72,8 @@ def evaluate(
     return {}
   scores: dict[str, float] = {}
   for split, prefix in (('test', ''), ('validation', 'validation_')):
-    found = []
-    for client, rows in experiment.personal_rows(split).items():
+    found, rows_of = [], experiment.personal_rows(split)
+    for client, rows in rows_of.items():
       model = model_of(method, state.model, state.memories.get(client))
       name = f'personal_{prefix}evaluation'
       seed = seeds.named(config.seed, name, state.round, client)
@@ -85,8 +85,10 @@ def evaluate(
         scores[f'{prefix}personal_{name}'] = float(np.mean(values))
       if values and name == 'accuracy':
         scores[f'{prefix}personal_lowest_accuracy'] = min(values)
-  untrained = experiment.personal_rows().keys() - state.memories.keys()
-  return scores | {'personal_untrained': len(untrained)}
+    if split == 'test':
+      untrained = rows_of.keys() - state.memories.keys()
+      scores['personal_untrained'] = len(untrained)
+  return scores
 
 
 def _scores(experiment, model, examples, seed, num_samples):

@@ -36,7 +36,8 @@ COSTS = {
   'bytes_of_server': ('MB kept on the server', 1e-6, 2),
   'time': ('CPU time / FedAvg', 1, 1),
 }
-# Of the figure of NLL by bytes; a uniform prediction of ten classes has 2.3.
+# Ticks and largest value of the figure of NLL by bytes. A uniform prediction of
+# ten classes has an NLL of 2.3.
 _TICKS, _HIGHEST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2), 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
 
