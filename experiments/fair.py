@@ -13,7 +13,7 @@ and cost per setting, and two figures. --methods=mine.flags runs a method file;
 its learning rate is tuned. Exit code 2: a flag is wrong.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import csv
 import itertools
 import math
@@ -23,22 +23,13 @@ import time
 from typing import Any
 
 from absl import flags
-import numpy as np
 
-from bfl_tf import files, metrics, run_files, runs, training, version
-from bfl_tf.analysis import (
-  model,
-  prediction_sets,
-  site_statistics,
-  uncertainty,
-)
+from bfl_tf import files, runs, training, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
-from bfl_tf.data import shares
 from bfl_tf.federation import run_data
-from bfl_tf.runs import checkpoints, tables
 from experiments import command_line
-from experiments.harness import fair_tables, search_space
+from experiments.harness import fair_scores, fair_tables, search_space
 
 _STEP = flags.DEFINE_enum(
   'step', 'tune', ['tune', 'score', 'tables'], 'Step of the comparison.'
@@ -91,7 +82,11 @@ RANGES: dict[str, dict[str, str]] = {
   },
   'fedlap_cov': {'pvi.damping': 'log:0.03:0.3'},
   'fedpa': {'fedpa.shrinkage': 'log:0.001:1'},
-  'fa_ld': {'langevin.temperature': 'log:0.001:1'},
+  # The method file keeps ten samples, of more than ten rounds.
+  'fa_ld': {
+    'langevin.temperature': 'log:0.001:1',
+    'keep_samples.number': 'uniform:2:5',
+  },
   'dsgld': {'langevin.temperature': 'log:0.001:1'},
   'fedper': {},
   'ditto': {'ditto.weight': 'log:0.01:10'},
@@ -114,8 +109,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     'num_rounds': 40,
   },
 }
-_OTHERS = (('near', 'mnist'), ('far', 'cifar10'))
-_EXAMPLES = 2000
+_OTHERS = {'near': 'mnist', 'far': 'cifar10'}
+_FIELDS = (
+  'method', 'trial', 'setting', 'seed', 'values', 'nll', 'accuracy', 'ece',
+  *fair_scores.NAMES, 'cpu_seconds', 'failure', 'version',
+)  # fmt: skip
 
 
 def main() -> None:
@@ -245,99 +243,15 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
     prefix = '' if is_final else 'validation_'
     row = {
       name: f'{summary["final"][prefix + name]:.6g}'
-      for name in ('nll', 'accuracy', 'ece', 'personal_nll')
+      for name in ('nll', 'accuracy', 'ece', *fair_scores.PERSONAL)
       if prefix + name in summary['final']
     }
     row |= {'failure': '', 'cpu_seconds': f'{seconds:.1f}'}
     if is_final and math.isfinite(float(row['nll'])):
-      row |= _scores(config, path, summary, dataset, loaded)
+      if 'others' not in loaded:
+        loaded['others'] = fair_scores.load_others(dataset, _OTHERS)
+      row |= fair_scores.of_run(path, config, dataset, loaded['others'])
     return row | {'version': version.__version__}
-
-
-def _scores(config, path, summary, dataset, loaded) -> dict[str, str]:
-  """Returns further scores, bytes and memory of a finished run."""
-  trained = model.load(path)
-  kept = np.load(path / run_files.PREDICTIONS)
-  prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
-  found = {
-    **_sets(dataset.test, prediction.probs),
-    **_detection(dataset, trained, loaded),
-    'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
-    **{k: v for k, v in summary['final'].items() if k.startswith('personal_')},
-    'worst_client': _worst_client(config, dataset, prediction.probs),
-    **_costs(path),
-  }
-  return {name: f'{found[name]:.6g}' for name in SCORES if name in found}
-
-
-def _sets(test, probs) -> dict[str, float]:
-  """Returns scores of prediction sets, calibrated on half of the examples."""
-  held, rest = shares.hold_out(_PRESET, test, 'calibrate_on_test', 0.5)
-  counts = metrics.score_counts(probs[held], test.y[held], 'lac')
-  sets = prediction_sets.PredictionSets.of([counts], 1, 'lac')
-  of_rest = site_statistics.SiteStatistics.of(probs[rest], test.y[rest], sets)
-  return of_rest.row(sets)
-
-
-def _detection(dataset, trained, loaded) -> dict[str, float]:
-  """Returns the AUROC of detecting images of two other data sets."""
-  if 'others' not in loaded:
-    loaded['others'] = [
-      uncertainty.other(distance, name, dataset, _EXAMPLES)
-      for distance, name in _OTHERS
-    ]
-  rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
-  inside, found = trained.predict(dataset.test.x[rows]), {}
-  for other in loaded['others']:
-    outside = trained.predict(other.x)
-    for row in uncertainty.detection(inside, outside, other):
-      found[f'{other.distance}_{row["measure"].split("_")[-1]}'] = row['auroc']
-  return found
-
-
-SCORES = (
-  'aurc', 'size_0.9', 'coverage_0.9', 'near_entropy', 'near_uncertainty',
-  'far_entropy', 'far_uncertainty',
-  'worst_client', 'personal_accuracy', 'personal_nll',
-  'personal_lowest_accuracy', 'bytes_up', 'bytes_down', 'bytes_of_client',
-  'bytes_of_server',
-)  # fmt: skip
-_FIELDS = (
-  'method', 'trial', 'setting', 'seed', 'values', 'nll', 'accuracy', 'ece',
-  *SCORES, 'cpu_seconds', 'failure', 'version',
-)  # fmt: skip
-
-
-def _worst_client(config, dataset, probs) -> float:
-  """Returns the lowest accuracy of the global model on a client's examples."""
-  right = metrics.is_correct(probs, dataset.test.y)
-  partition, _ = run_data.partition_dataset(config, dataset)
-  rows = run_data.personal_rows(
-    dataset, 'test', partition, range(len(partition)), config.seed
-  )
-  return min(float(right[each].mean()) for each in rows.values())
-
-
-def _costs(path) -> dict[str, float]:
-  """Returns bytes per round, and bytes kept between rounds."""
-  rows = tables.read(path / 'metrics.csv')[1:]
-  state = checkpoints.restore(path)
-  memory = next(iter(state.memories.values()), {})
-  return {
-    **{
-      name: float(np.mean([row[name] for row in rows]))
-      for name in ('bytes_up', 'bytes_down')
-    },
-    'bytes_of_client': _size(memory),
-    'bytes_of_server': state.model.num_bytes + _size(state.slots),
-  }
-
-
-def _size(tree: Mapping[str, Any]) -> int:
-  return sum(
-    _size(value) if isinstance(value, Mapping) else np.asarray(value).nbytes
-    for value in tree.values()
-  )
 
 
 def _write_tables(folder):

@@ -15,7 +15,7 @@ from experiments import fair
 folder = sys.argv[1]
 fair._PRESET, fair._TRIALS, fair._SEEDS = f'{folder}/small.flags', 2, (0, 1)
 fair._TRIAL = {'validation_split': 0.2}
-fair.SETTINGS, fair._OTHERS = {'dirichlet': {}}, (('near', 'digits'),)
+fair.SETTINGS, fair._OTHERS = {'dirichlet': {}}, {'near': 'digits'}
 methods = f'--methods=fedavg,{folder}/own.flags'
 flags.FLAGS(['fair', f'--output_dir={folder}', methods])
 for step in ('tune', 'tune', 'score', 'tables'):
