@@ -20,10 +20,14 @@ from bfl_tf.runs import checkpoints, tables
 
 # Examples of each data set for out-of-distribution detection.
 _EXAMPLES = 2000
+_MEASURES = {
+  'normalized_entropy': 'entropy',
+  'epistemic_uncertainty': 'epistemic',
+}
 PERSONAL = ('personal_accuracy', 'personal_nll', 'personal_lowest_accuracy')
 NAMES = (
-  'aurc', 'size_0.9', 'coverage_0.9', 'near_entropy', 'near_uncertainty',
-  'far_entropy', 'far_uncertainty', 'worst_client', *PERSONAL, 'bytes_up',
+  'aurc', 'size_0.9', 'coverage_0.9', 'near_entropy', 'near_epistemic',
+  'far_entropy', 'far_epistemic', 'worst_client', *PERSONAL, 'bytes_up',
   'bytes_down', 'bytes_of_client', 'bytes_of_server',
 )  # fmt: skip
 
@@ -49,7 +53,7 @@ def of_run(
   Args:
     path: Directory of the run.
     config: Config of the run.
-    dataset: Its data set.
+    dataset: Data set of the run.
     others: Data sets for out-of-distribution detection.
   """
   kept = np.load(path / run_files.PREDICTIONS)
@@ -81,7 +85,8 @@ def _detection(dataset, trained, others) -> dict[str, float]:
   for other in others:
     outside = trained.predict(other.x)
     for row in uncertainty.detection(inside, outside, other):
-      found[f'{other.distance}_{row["measure"].split("_")[-1]}'] = row['auroc']
+      if row['measure'] in _MEASURES:
+        found[f'{other.distance}_{_MEASURES[row["measure"]]}'] = row['auroc']
   return found
 
 

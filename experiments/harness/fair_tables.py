@@ -20,12 +20,13 @@ SCORES = {
   'ece': ('ECE (%)', 100, 1),
   'aurc': ('AURC', 1, 3),
   'near_entropy': ('AUROC, near, entropy', 1, 2),
-  'near_uncertainty': ('AUROC, near, epistemic', 1, 2),
+  'near_epistemic': ('AUROC, near, epistemic', 1, 2),
   'far_entropy': ('AUROC, far, entropy', 1, 2),
-  'far_uncertainty': ('AUROC, far, epistemic', 1, 2),
+  'far_epistemic': ('AUROC, far, epistemic', 1, 2),
   'size_0.9': ('classes per set', 1, 2),
   'worst_client': ('worst client (%)', 100, 0),
   'personal_accuracy': ('personal models (%)', 100, 1),
+  'personal_nll': ('NLL, personal models (nats)', 1, 3),
   'personal_lowest_accuracy': ('worst personal model (%)', 100, 0),
 }
 COSTS = {
