@@ -37,9 +37,11 @@ COSTS = {
   'bytes_of_server': ('MB kept on the server', 1e-6, 2),
   'time': ('CPU time / FedAvg', 1, 1),
 }
-# Ticks and largest value of the figure of NLL by bytes. A uniform prediction of
-# ten classes has an NLL of 2.3.
-_TICKS, _HIGHEST = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2), 2.3
+# The figure of NLL by bytes: ticks, and the NLL of a uniform prediction of ten
+# classes. The axis does not extend to larger values.
+_TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
+_TICKS_MB = (0.01, 0.1, 1, 5, 10, 20, 50, 100, 200, 400)
+_UNIFORM = 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
 
 
@@ -178,18 +180,22 @@ def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
       if np.isfinite(y).any():
         x = 1e-6 * np.nanmean(list(sent[method].values()))
         point = y[np.isfinite(y)].mean(), x, method
-        columns.setdefault(f'{x:.2g}', []).append(point)
+        # Labels of similar bytes would overlap.
+        columns.setdefault(f'{x:.1g}', []).append(point)
     every = [y for column in columns.values() for y, *_ in column]
-    low, high = 0.9 * min(every), min(max(every), _HIGHEST)
+    low = 0.9 * min(every)
+    high = 1.1 * max((y for y in every if y < _UNIFORM), default=_UNIFORM)
     for column in columns.values():
       _draw_column(axes, sorted(column), high, math.log(1.1 * high / low) / 45)
     axes.set_xscale('log')
     axes.set_yscale('log')
     axes.set_ylim(low, 1.1 * high)
-    ticks = [each for each in _TICKS if low <= each <= high]
-    axes.set_yticks(ticks, map(str, ticks))
-    axes.set_yticks([], minor=True)
     axes.margins(x=0.15)
+    for axis, ticks in ((axes.yaxis, _TICKS), (axes.xaxis, _TICKS_MB)):
+      least, most = axis.get_view_interval()
+      ticks = [each for each in ticks if least <= each <= most]
+      axis.set_ticks(ticks, map(str, ticks))
+      axis.set_ticks([], minor=True)
     canvas.finish(axes, setting, 'MB in all rounds, up and down', 'NLL (nats)')
   return figure
 
