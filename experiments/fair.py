@@ -27,7 +27,7 @@ from absl import flags
 from bfl_tf import files, runs, training, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
-from bfl_tf.federation import run_data
+from bfl_tf.federation import plan, run_data
 from experiments import command_line
 from experiments.harness import fair_scores, fair_tables, search_space
 
@@ -203,6 +203,7 @@ def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
     values = {**_task(method, name), 'method': method, 'seed': seed, **typed}
     try:
       config = config_lib.Config.of(values, typed=typed)
+      plan.Plan.of(config)
     except ValueError as error:
       if seed == _SEEDS[0]:
         print(f'{method} in {name} is left out: {error}')
