@@ -43,13 +43,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
 _PRESET = 'configs/fair.flags'
 _TRIALS, _SEEDS = 8, range(5)
 _RATE = 'client_learning_rate'
-# Range of the learning rate, by client optimizer.
-_RATES = {
-  'adam': 'log:0.0003:0.03',
-  'sgd': 'log:0.003:0.3',
-  'ivon': 'log:0.0003:0.03',
-  'laplace': 'log:0.0003:0.03',
-}
+# Ranges of the learning rate: SGD, and other client optimizers.
+_RATE_SGD, _RATE_OTHER = 'log:0.003:0.3', 'log:0.0003:0.03'
 _KL = {'flipout.temperature': 'log:0.001:1'}
 # At most two more settings, by method.
 RANGES: dict[str, dict[str, str]] = {
@@ -175,8 +170,9 @@ def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each trial."""
   for method in methods:
     fixed = {**_task(method, 'dirichlet'), **_TRIAL}
-    optimizer = method_file.read(method).get('client_optimizer', 'adam')
-    ranges = {_RATE: _RATES[optimizer], **RANGES.get(method, {})}
+    is_sgd = method_file.read(method).get('client_optimizer') == 'sgd'
+    rate = _RATE_SGD if is_sgd else _RATE_OTHER
+    ranges = {_RATE: rate, **RANGES.get(method, {})}
     draws = [f'{key}={span}' for key, span in ranges.items()]
     space = search_space.space(
       fixed, (), [f'method={method}'], draws, num_draws=_TRIALS
