@@ -24,7 +24,7 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf import files, runs, training, version
+from bfl_tf import files, runs, training
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
 from bfl_tf.federation import plan, run_data
@@ -107,7 +107,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 _OTHERS = {'near': 'mnist', 'far': 'cifar10'}
 _FIELDS = (
   'method', 'trial', 'setting', 'seed', 'values', 'nll', 'accuracy', 'ece',
-  *fair_scores.NAMES, 'cpu_seconds', 'failure', 'version',
+  *fair_scores.NAMES, 'cpu_seconds', 'failure',
 )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
       if 'others' not in loaded:
         loaded['others'] = fair_scores.load_others(dataset, _OTHERS)
       row |= fair_scores.of_run(path, config, dataset, loaded['others'])
-    return row | {'version': version.__version__}
+    return row
 
 
 def _write_tables(folder):

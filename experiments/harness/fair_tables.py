@@ -40,7 +40,7 @@ COSTS = {
 # The figure of NLL by bytes: ticks, and the NLL of a uniform prediction of ten
 # classes. The axis does not extend to larger values.
 _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
-_TICKS_MB = (0.01, 0.1, 1, 5, 10, 20, 50, 100, 200, 400, 800)
+_TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
 _UNIFORM = 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
 
@@ -150,18 +150,19 @@ def draw_ranks(rows: Sequence[Row]) -> Figure:
   names = sorted(found, key=lambda name: -found[name].mean())
   means = [found[name].mean() for name in names]
   count = len(found[names[0]])
+  width = critical_difference(len(names), count)
   axes = canvas.panel((6.4, 1.5 + 0.22 * len(names)))
   axes.plot(means, range(len(names)), 'o', color=canvas.BLUE)
   if BASE in found:
     middle = found[BASE].mean()
-    width = critical_difference(len(names), count)
     axes.axvspan(middle - width, middle + width, color='#dddddd', zorder=0)
     axes.axvline(middle, color=canvas.GREY, lw=1)
   axes.set_yticks(range(len(names)), names)
   axes.set_ylim(-0.7, len(names) - 0.3)
   axes.set_xlim(0, len(names) + 1)
   title = f'Average rank over {count} pairs of setting and seed'
-  canvas.finish(axes, title, 'rank by NLL; grey: critical difference', '')
+  label = f'rank by NLL; grey: critical difference, {width:.1f}'
+  canvas.finish(axes, title, label, '')
   return canvas.figure_of(axes)
 
 
