@@ -1,5 +1,6 @@
 """Test session with two logical CPUs of one thread each."""
 
+import gc
 import os
 import pathlib
 import signal
@@ -19,6 +20,8 @@ import tensorflow as tf  # noqa: E402
 
 from bfl_tf import training  # noqa: E402
 
+# Traced graphs are many objects. The default takes a tenth of the time.
+gc.set_threshold(100_000, 50, 100)
 training.configure(2)
 # This starts TensorFlow, so --num_workers cannot change the devices any more.
 assert len(tf.config.list_logical_devices('CPU')) == 2

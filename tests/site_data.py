@@ -41,6 +41,7 @@ def config(path, **changes) -> Config:
       'client_column': 'site',
       'partition': 'natural',
       'num_clients': 3,
+      'num_workers': 1,
       'calibration_fraction': 0.5,
       'model': 'logistic',
       'num_rounds': 3,

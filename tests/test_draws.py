@@ -76,7 +76,7 @@ def execute(**changes):
   config = Config(**{
     'dataset': 'test_draws:images', 'model': 'test_draws:stochastic',
     'augment': True, 'num_clients': 3, 'batch_size': 8, 'local_epochs': 2,
-    **changes,
+    'num_workers': 1, **changes,
   })  # fmt: skip
   experiment = federation.Experiment.build(config)
   state = federation.initial_state(experiment).state
@@ -113,7 +113,8 @@ def test_every_seed_of_a_run_is_distinct(monkeypatch):
 
 def test_replicas_draw_with_distinct_seeds(monkeypatch):
   # There is no client part, because its draws are the same on every replica.
-  assert_distinct(monkeypatch, 1 + 2 * 8, distribution='mirrored')
+  mirrored = {'distribution': 'mirrored', 'num_workers': 2}
+  assert_distinct(monkeypatch, 1 + 2 * 8, **mirrored)
 
 
 def test_independent_initializations_have_distinct_seeds(monkeypatch):

@@ -94,8 +94,12 @@ def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
 
 
 def experiment(**changes) -> federation.Experiment:
-  """Returns an experiment with six deterministic clients of unequal sizes."""
+  """Returns an experiment with six deterministic clients of unequal sizes.
+
+  It has one worker, because each worker compiles its own functions.
+  """
   config = {
+    'num_workers': 1,
     'dataset': 'toys:blobs',
     'model': 'logistic',
     'variant': 'deterministic',

@@ -18,7 +18,7 @@ sign. It is significant for five equal differences, but not for three.
 References:
   Student. The probable error of a mean. Biometrika 6, 1908.
   P. Hall. On the removal of skewness by transformation. Journal of the Royal
-  Statistical Society B 54, 1992, section 2.
+  Statistical Society B 54, 1992.
   S. Holm. A simple sequentially rejective multiple test procedure. Scandinavian
   Journal of Statistics 6, 1979.
 """

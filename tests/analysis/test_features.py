@@ -18,7 +18,8 @@ def run(tmp_path_factory):
   """A pre-trained network, and its directory."""
   path = tmp_path_factory.mktemp('features') / 'run'
   config = Config(
-    dataset='toys:halves', variant='deterministic', num_clients=1,
+    dataset='toys:halves', variant='deterministic',
+    num_workers=1, num_clients=1,
     num_rounds=1, settings={'mlp.hidden_units': (7,)},
   )  # fmt: skip
   runs.Run(config, path, False, draw_plots=False).execute()

@@ -80,7 +80,8 @@ def run_dir(tmp_path_factory):
   config = Config.of(
     {
       'dataset': str(folder / 'data.csv'), 'label_column': 'y',
-      'client_column': 'site', 'partition': 'natural', 'num_clients': 2,
+      'client_column': 'site', 'partition': 'natural',
+      'num_workers': 1, 'num_clients': 2,
       'likelihood': 'gaussian', 'model': 'logistic', 'num_rounds': 10,
       'local_epochs': 10, 'client_learning_rate': 0.05,
       'calibration_fraction': 0.3,

@@ -227,7 +227,8 @@ def test_sites_with_one_test_example_are_left_out_of_a_report(tmp_path):
   path.write_text('\n'.join(lines))
   config = Config(
     dataset=str(path), client_column='site', partition='natural',
-    num_clients=3, model='logistic', variant='deterministic', num_rounds=1,
+    num_workers=1, num_clients=3, model='logistic', variant='deterministic',
+    num_rounds=1,
   )  # fmt: skip
   runs.run(config, tmp_path / 'run', show_progress=False)
   with pytest.raises(ValueError, match='--min_site_examples=2'):

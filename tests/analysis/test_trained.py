@@ -19,6 +19,7 @@ CONFIGS = {
     dataset='digits',
     settings={'mlp.hidden_units': (8,), 'flipout.prior_scale': 1},
     num_clients=3,
+    num_workers=1,
     num_rounds=2,
     num_eval_examples=20,
     final_num_mc_samples=4,
@@ -29,6 +30,7 @@ CONFIGS = {
     model='toys:normalized',
     variant='deterministic',
     num_clients=3,
+    num_workers=1,
     num_rounds=1,
     seed=7,
   ),
@@ -161,7 +163,7 @@ def test_a_run_scored_by_an_ensemble_predicts_with_its_model(tmp_path):
 def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
   config = Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
-    num_clients=2, num_rounds=1, local_epochs=4, batch_size=15,
+    num_workers=1, num_clients=2, num_rounds=1, local_epochs=4, batch_size=15,
     client_parts=('swag',), pooling='product',
     settings={'swag.rank': 2, 'swag.period': 1, 'swag.min_scale': 0.3},
   )  # fmt: skip

@@ -105,7 +105,8 @@ def test_the_temperature_is_fitted_on_held_out_examples(
 
 def test_corrupted_images_are_scored_with_the_model_of_the_run(tmp_path):
   config = Config(
-    dataset='digits', model='logistic', variant='deterministic', num_clients=2,
+    dataset='digits', model='logistic', variant='deterministic',
+    num_workers=1, num_clients=2,
     num_rounds=1, client_learning_rate=0.01,
   )  # fmt: skip
   fake.execute(tmp_path, config)
@@ -143,7 +144,8 @@ def test_a_run_stores_the_temperature_of_its_calibration_examples(
   tmp_path, dataset, likelihood
 ):
   config = Config(
-    dataset=dataset, likelihood=likelihood, model='logistic', num_clients=2,
+    dataset=dataset, likelihood=likelihood, model='logistic',
+    num_workers=1, num_clients=2,
     num_rounds=3, local_epochs=5, variant='deterministic',
     calibration_fraction=0.3,
   )  # fmt: skip

@@ -19,7 +19,8 @@ def folder(tmp_path_factory):
   built: dict = {}
   for rule, seed in (('nwa', 0), ('nwa', 1), ('lp', 0)):
     config = Config(
-      dataset='digits', model='logistic', num_clients=2, num_rounds=2,
+      dataset='digits', model='logistic',
+      num_workers=1, num_clients=2, num_rounds=2,
       client_learning_rate=0.01, pooling=rule, seed=seed,
       calibration_fraction=0.2, num_mc_samples=2, final_num_mc_samples=3,
     )  # fmt: skip

@@ -31,6 +31,7 @@ CONFIG = Config(
   dataset='methods.test_scaffold:drifting',
   partition='methods.test_scaffold:unequal',
   num_clients=2,
+  num_workers=1,
   model='logistic',
   variant='deterministic',
   batch_size=100,

@@ -56,6 +56,7 @@ def test_the_samples_form_the_predictor(tmp_path):
       'model': 'logistic',
       'variant': 'deterministic',
       'num_clients': 2,
+      'num_workers': 1,
       'num_rounds': 1,
       **CHANGES,
       'thinning.burn_in': 2,

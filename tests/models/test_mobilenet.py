@@ -20,6 +20,7 @@ def build(variant='deterministic', size=32, **settings):
   )
 
 
+@pytest.mark.slow
 def test_numbers_of_weights_and_dropout_layers():
   assert weights.Layout.of(build()).num_trainable() == 2_236_682
   # Depthwise convolutions have nine weights and a bias per channel.

@@ -42,7 +42,12 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
     ('resnet8', 'deterministic', {}),
     ('resnet8', 'flipout', {'normalization': 'group'}),
     ('fixup_resnet8', 'deterministic', {}),
-    ('mobilenetv2', 'deterministic', {'normalization': 'group'}),
+    pytest.param(
+      'mobilenetv2',
+      'deterministic',
+      {'normalization': 'group'},
+      marks=pytest.mark.slow,
+    ),
   ],
 )
 def test_variables_gradients_and_outputs_are_float32(name, variant, settings):

@@ -28,7 +28,8 @@ def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('numbers')
   config = bfl_tf.Config(
     dataset=write(folder / 'doses.csv'), label_column='time',
-    client_column='site', partition='natural', num_clients=3, model='logistic',
+    client_column='site', partition='natural',
+    num_workers=1, num_clients=3, model='logistic',
     likelihood='gaussian', num_rounds=40, local_epochs=10,
     validation_split=0.1, client_learning_rate=0.05,
   )  # fmt: skip
@@ -110,7 +111,7 @@ def with_stages(folder, **settings):
   """Runs two rounds with groups of models; returns the directory."""
   config = bfl_tf.Config(
     dataset=write(folder / 'doses.csv', 300), label_column='time',
-    client_column='site', num_clients=3, model='logistic',
+    client_column='site', num_workers=1, num_clients=3, model='logistic',
     likelihood='gaussian', num_rounds=2, local_epochs=20,
     client_learning_rate=0.05, num_server_examples=60, **settings,
   )  # fmt: skip

@@ -15,6 +15,7 @@ CONFIG = Config(
   dataset='toys:blobs',
   model='logistic',
   num_clients=4,
+  num_workers=1,
   num_rounds=5,
   eval_every=2,
   num_eval_examples=20,
@@ -122,7 +123,8 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
   arrays = {'x_test': x[:20][few], 'y_test': y[:20][few]}
   np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
   config = Config(
-    dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
+    dataset=str(tmp_path / 'own.npz'), model='logistic',
+    num_workers=1, num_clients=1,
     num_rounds=1, variant='deterministic',
   )  # fmt: skip
   fake.train(tmp_path / 'run', config)
