@@ -87,7 +87,7 @@ class Experiment:
     resources = server.Resources(
       workers=workers,
       num_classes=dataset.num_classes,
-      num_mc_samples=plan.inference.num_samples(config.num_mc_samples),
+      num_mc_samples=plan.inference.num_layer_samples(config.num_mc_samples),
       server_indices=held,
       validation=dataset.validation,
       objective=plan.objective,

@@ -53,8 +53,12 @@ class Inference:
 
   def num_samples(self, wanted: int) -> int:
     """Returns the number of samples that predictions need: `wanted`, or 1."""
-    is_random = self.has_random_layers or self.scope == 'all'
-    return wanted if is_random and self.by_samples else 1
+    is_random = self.scope == 'all' and self.by_samples
+    return wanted if is_random else self.num_layer_samples(wanted)
+
+  def num_layer_samples(self, wanted: int) -> int:
+    """Returns the number of samples with given weights, as for a member."""
+    return wanted if self.has_random_layers and self.by_samples else 1
 
   def with_objective(self, **changes: Any) -> Inference:
     """Returns the inference with other settings of the objective."""

@@ -39,8 +39,7 @@ def predict(
     model: Posterior to sample, or deterministic weights.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
-    num_samples: Number of Monte Carlo samples, each with other draws of random
-      layers; without random layers, it has no effect.
+    num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
 
   Returns:
     The predictions, bit-for-bit identical for any number of workers.
@@ -84,8 +83,6 @@ def _predict_each(
   A worker without work continues with the next model, so that no worker waits
   for another one at the end of a model.
   """
-  if not workers[0].inference.has_random_layers:
-    num_samples = 1  # All samples would be the same.
   # All workers get the same number of calls per model, with equally many
   # batches or one more.
   batches = math.ceil(len(x) / BATCH_SIZE)
