@@ -20,7 +20,8 @@ import tensorflow as tf  # noqa: E402
 
 from bfl_tf import training  # noqa: E402
 
-# Traced graphs are many objects. The default takes a tenth of the time.
+# Tracing creates many objects. By default, collecting garbage takes a tenth of
+# the time of the tests.
 gc.set_threshold(100_000, 50, 100)
 training.configure(2)
 # This starts TensorFlow, so --num_workers cannot change the devices any more.

@@ -27,6 +27,26 @@ def _page():
   return rows
 
 
+def _verdicts(cells):
+  """Returns how many claims hold, do not hold, are undecided, have no test."""
+  names = 'holds', 'does not hold', 'undecided', 'no test'
+  return [sum(c.strip('*').startswith(name) for c in cells) for name in names]
+
+
+def _counts():
+  """Returns the numbers of the table of counts, summed by scale."""
+  page = (_ROOT / 'docs/results.md').read_text()
+  rows = re.findall(
+    r'^\| (?:`(\w+)`|each).* \| \d+((?: \| \d+){4}) \|$', page, re.M
+  )
+  sums = {}
+  for scale, numbers in rows:
+    row = [int(number) for number in numbers.split(' | ')[1:]]
+    old = sums.get(scale or 'largest', [0] * 4)
+    sums[scale or 'largest'] = [a + b for a, b in zip(old, row, strict=True)]
+  return sums
+
+
 def test_the_results_page_agrees_with_the_claims_files():
   expected = {claim: dict.fromkeys(SCALES, '') for claim in papers.CLAIMS}
   for path in (_ROOT / 'results').glob('*/*/claims*.txt'):
@@ -37,6 +57,14 @@ def test_the_results_page_agrees_with_the_claims_files():
       word = verdict if verdict == 'undecided' else f'**{verdict}**'
       every = re.findall(r'^  - .*: (.*?) *$', text, re.M)
       expected[claim][scale] = f'{word}, {every.count("holds")} of {len(every)}'
-  assert _page() == {
-    claim: list(cells.values()) for claim, cells in expected.items()
+  page = _page()
+  assert page == {claim: list(of.values()) for claim, of in expected.items()}
+  assert _counts() == {
+    **{
+      scale: _verdicts(cells)
+      for scale, cells in zip(SCALES, zip(*page.values()))
+    },
+    'largest': _verdicts(
+      [[x for x in cells if x][-1] for cells in page.values()]
+    ),
   }

@@ -365,10 +365,7 @@ class Trained:
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns the number of samples of `predict`; None for the default."""
     if wanted is None:
-      samples = self.config.final_num_mc_samples
-      if self.members:
-        return self.inference.num_layer_samples(samples)
-      return self.inference.num_samples(samples)
+      return self.inference.num_samples(self.config.final_num_mc_samples)
     if not isinstance(wanted, int | np.integer) or wanted < 1:
       raise ValueError(
         f'num_samples must be a positive integer, got {wanted!r}.'

@@ -74,16 +74,14 @@ def _temperature(experiment, state, likelihood):
   """
   config, held = experiment.config, experiment.dataset.calibration
   method, samples = experiment.method, config.final_num_mc_samples
-  seed = seeds.named(config.seed, 'evaluation', state.round)
-  predict: Any = prediction.predict
-  model, needed = state.model, method.inference.num_samples
+  options: dict[str, Any] = {
+    'seed': seeds.named(config.seed, 'evaluation', state.round),
+    'num_samples': method.inference.num_samples(samples),
+  }
   members = state_lib.stored(method.stages, config.predictor, state)
-  if members:
-    predict = prediction.mixture
-    model, needed = members, method.inference.num_layer_samples
-  found = predict(
-    experiment.workers, model, held.x, seed=seed, num_samples=needed(samples)
-  )
+  predict: Any = prediction.mixture if members else prediction.predict
+  model = members or state.model
+  found = predict(experiment.workers, model, held.x, **options)
   if not np.all(np.isfinite(found.mean)):
     return np.nan
   if held.is_numeric:
@@ -114,29 +112,19 @@ def _predict(experiment, result, split, last, purpose):
   """Predicts with the scored model, and with the round's groups of models."""
   config, workers, state = experiment.config, experiment.workers, result.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
-  inference = experiment.method.inference
-  seed = seeds.named(config.seed, purpose, state.round)
+  options: dict[str, Any] = {
+    'seed': seeds.named(config.seed, purpose, state.round),
+    'num_samples': experiment.method.inference.num_samples(samples),
+  }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'
   if result.predictors and wanted:
     groups = ensembles.predict(
-      workers,
-      result.predictors,
-      split.x,
-      split.y,
-      seed,
-      inference.num_layer_samples(samples),
+      workers, result.predictors, split.x, split.y, **options
     )
   if groups and config.predictor:
     return groups.unions[config.predictor], groups
-  predictive = prediction.predict(
-    workers,
-    state.model,
-    split.x,
-    seed=seed,
-    num_samples=inference.num_samples(samples),
-  )
-  return predictive, groups
+  return prediction.predict(workers, state.model, split.x, **options), groups
 
 
 def _score_classes(predictive, labels):

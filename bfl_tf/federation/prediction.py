@@ -55,6 +55,7 @@ def mixture(
 ) -> training.Predictive:
   """Predicts with the mixture of models; arguments as in `predict`."""
   mixtures = training.Mixtures(workers[0].likelihood)
+  num_samples = workers[0].inference.num_layer_samples(num_samples)
   for name, member in training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples
   ):

@@ -124,8 +124,9 @@ def _hall(differences) -> float:
   unbiased = size**2 / ((size - 1) * (size - 2))
   third = unbiased * np.mean((differences - mean) ** 3)
   skewness, effect = third / deviation**3, mean / deviation
-  bent = effect * (1 + skewness * effect / 3 + (skewness * effect) ** 2 / 27)
-  return float(math.sqrt(size) * (bent + skewness / (6 * size)))
+  product = skewness * effect
+  corrected = effect * (1 + product / 3 + product**2 / 27)
+  return float(math.sqrt(size) * (corrected + skewness / (6 * size)))
 
 
 def _signs(mean, count):

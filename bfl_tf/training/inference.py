@@ -52,12 +52,12 @@ class Inference:
     return self.role in ('variant', 'client_optimizer')
 
   def num_samples(self, wanted: int) -> int:
-    """Returns the number of samples that predictions need: `wanted`, or 1."""
+    """Returns the number of samples that a posterior needs: `wanted`, or 1."""
     is_random = self.scope == 'all' and self.by_samples
     return wanted if is_random else self.num_layer_samples(wanted)
 
   def num_layer_samples(self, wanted: int) -> int:
-    """Returns the number of samples with given weights, as for a member."""
+    """Returns `wanted` if layers are random, or 1: all would be equal."""
     return wanted if self.has_random_layers and self.by_samples else 1
 
   def with_objective(self, **changes: Any) -> Inference:
