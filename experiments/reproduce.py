@@ -6,9 +6,13 @@
   python -m experiments.reproduce --claim=all --scale=overnight --seeds=0
   python -m experiments.reproduce --claim=all --norun --scale=overnight
 
-Finished runs are reused; interrupted runs resume. Exit code of a claim: 0 if it
-holds, 1 if not, 3 if it is undecided or has no test. Exit code of an artifact:
-1 if a run failed or trains in another process. Exit code 2: a flag is wrong.
+Finished runs are reused; interrupted runs resume. The verdicts on the claims of
+a paper, and the value of each run, are written to `claims.txt` and `claims.csv`
+in `<output_dir>/<scale>/<paper>`, in place of those of an earlier command.
+
+Exit code of a claim: 0 if it holds, 1 if not, 3 if it is undecided or has no
+test. Exit code of an artifact: 1 if a run failed or trains in another process.
+Exit code 2: a flag is wrong.
 """
 
 import os
@@ -107,7 +111,7 @@ def _do():
   root.mkdir(parents=True, exist_ok=True)
   failed = _execute(tasks) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
-  codes = [_judge(claim, root) for claim in claimed]
+  codes = _judge(claimed, root)
   # The verdict of a claim already accounts for missing runs.
   return max([*codes, int(bool(chosen and failed))])
 
@@ -126,11 +130,15 @@ def _write(artifact, root):
   return broken
 
 
-def _judge(claim, root):
-  """Prints the verdict on a claim; returns its exit code."""
-  verdict, text = claims.report(claim, _SCALE.value, root)
-  print(text, '\n')
-  return claims.VERDICTS[verdict]
+def _judge(claimed, root):
+  """Prints and writes the verdicts on claims; returns their exit codes."""
+  codes = []
+  for paper in dict.fromkeys(claim.paper.name for claim in claimed):
+    of_paper = [claim for claim in claimed if claim.paper.name == paper]
+    verdicts, texts = claims.write(of_paper, _SCALE.value, root)
+    print(*texts, sep='\n\n', end='\n\n')
+    codes += [claims.VERDICTS[verdict] for verdict in verdicts]
+  return codes
 
 
 def _tasks(wanted, root, seeds):

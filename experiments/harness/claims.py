@@ -25,13 +25,15 @@ Holm's first level, 5 % over the number of comparisons.
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import functools
+import itertools
 import math
 import pathlib
 from typing import Any
 
 import numpy as np
 
-from bfl_tf.runs import significance
+from bfl_tf import files, run_files
+from bfl_tf.runs import significance, tables
 from experiments.harness.cells import (
   Cell,
   Measure,
@@ -272,3 +274,41 @@ def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
     ),
   ]
   return outcome, '\n'.join(lines)
+
+
+def write(
+  claims: Sequence[Claim], scale: str, root: pathlib.Path
+) -> tuple[list[str], list[str]]:
+  """Writes claims of one paper: verdicts, and one value per run and measure.
+
+  The files are `claims.txt` and `claims.csv` in the directory of the paper.
+  They replace those of an earlier command.
+
+  Returns:
+    The verdicts and their texts.
+  """
+  verdicts, texts = zip(*(report(claim, scale, root) for claim in claims))
+  stem = root / scale / claims[0].paper.name / 'claims'
+  stem.parent.mkdir(parents=True, exist_ok=True)
+  files.write_text(stem.with_suffix('.txt'), '\n\n'.join([*texts, '']))
+  tables.write_csv(stem.with_suffix('.csv'), _values(claims, scale, root))
+  return list(verdicts), list(texts)
+
+
+def _values(claims, scale, root):
+  rows = {}
+  for claim in claims:
+    for one, seed in itertools.product(claim.comparisons, claim.seeds[scale]):
+      for cell in one.cells:
+        task = Task(cell, scale, seed, root)
+        key = cell.home(scale), cell.predictor, one.measure.label, seed
+        if key in rows or not task.is_done:
+          continue
+        rows[key] = {
+          **dict(zip(('cell', 'predictor', 'measure', 'seed'), key)),
+          'value': one.measure(task),
+          'train_seconds': run_files.read_summary(task.directory).get(
+            'train_seconds'
+          ),
+        }
+  return [rows[key] for key in sorted(rows)]

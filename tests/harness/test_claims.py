@@ -1,5 +1,6 @@
 """Tests of claims."""
 
+import csv
 import dataclasses
 
 from harness import made_runs
@@ -26,6 +27,26 @@ def test_a_claim_without_a_right_side_compares_with_zero(tmp_path):
   claim = made_runs.claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
+
+
+def test_values_of_finished_runs_are_written(tmp_path):
+  claim = made_runs.claim()
+  _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4))
+  verdicts, texts = claims.write([claim, claim], 'smoke', tmp_path)
+  assert verdicts == ['undecided'] * 2
+  folder = tmp_path / 'smoke/posterior_pooling'
+  assert (folder / 'claims.txt').read_text() == '\n\n'.join([*texts, ''])
+  with (folder / 'claims.csv').open() as file:
+    rows = [tuple(row.values()) for row in csv.DictReader(file)]
+  assert [
+    (cell, seed, float(value)) for cell, _, _, seed, value, _ in rows
+  ] == [
+    ('left', '0', 25.0),
+    ('left', '1', 50.0),
+    ('left', '2', 75.0),
+    ('right', '0', 20.0),
+    ('right', '1', 40.0),
+  ]
 
 
 @pytest.mark.parametrize('reduce', [min, max])

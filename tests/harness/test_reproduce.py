@@ -229,6 +229,6 @@ def test_seeds_selects_the_seeds_to_run(tmp_path, ran):
 def test_the_exit_code_reports_failed_artifacts_if_a_claim_holds(
   tmp_path, monkeypatch, failed, wanted, code
 ):
-  for name, found in (('_execute', failed), ('_write', 0), ('_judge', 0)):
+  for name, found in (('_execute', failed), ('_write', 0), ('_judge', [0])):
     monkeypatch.setattr(reproduce, name, lambda *_, found=found: found)
   assert _run(output_dir=str(tmp_path), **wanted) == code
