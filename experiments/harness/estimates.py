@@ -39,7 +39,6 @@ _EXAMPLES = {
   'digits': 1438,
   'breast_cancer': 455,
   'experiments.papers.validation_digits:digits': 1150,
-  'experiments.papers.equal_work.data:digits': 1438,
   'experiments.papers.board.data:cifar10': 50000,
   'swiss_roll': 900,
   'experiments.papers.noniid_techniques.four_points:four_points': 4,

@@ -5,7 +5,6 @@ from typing import Any
 from experiments.papers import (
   board,
   distance,
-  equal_work,
   fedbe,
   fl_swag,
   noniid_techniques,
@@ -27,7 +26,6 @@ _PAPERS = (
   personal,
   uncertainty,
   distance,
-  equal_work,
   board,
   sets,
 )

@@ -30,8 +30,6 @@ _OTHERS = {
               'far': ('mnist',)},
   'fashion_mnist': {'far': ('mnist',)},
   'digits': {'far': ('digits',)},
-  'experiments.papers.equal_work.data:digits': {'near': ('mnist',),
-                                                   'far': ('fashion_mnist',)},
   'experiments.papers.board.data:cifar10': {'near': ('cifar100',),
                                                'far': ('mnist',)},
 }  # fmt: skip

@@ -24,7 +24,6 @@ _SMALLEST = {
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
   'board/splits': 'iid/fednova',
-  'equal_work/scores': 'dirichlet_0.1/swag_product',
 }
 
 

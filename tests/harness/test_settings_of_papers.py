@@ -8,7 +8,7 @@ import numpy as np
 from bfl_tf import data, models
 from bfl_tf.data import partitions
 from experiments.harness import cells
-from experiments.papers import board, equal_work, priors, validation_digits
+from experiments.papers import board, priors, validation_digits
 from experiments.papers.board import data as data_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -24,30 +24,17 @@ def test_the_prior_is_chosen_without_the_test_examples():
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
 
 
-def _chosen_by(paper):
-  """Returns the NLL by row and column of the paper's table `choosing`."""
-  path = _ROOT / f'results/{paper}/laptop/choosing.csv'
-  with path.open() as file:
-    return {
+def test_the_chosen_temperatures_have_the_lowest_nll():
+  with (_ROOT / 'results/priors/laptop/choosing.csv').open() as file:
+    nll = {
       (row['row'], row['column']): float(row['mean'])
       for row in csv.DictReader(file)
       if row['label'] == 'NLL (nats)'
     }
-
-
-def test_the_chosen_temperatures_have_the_lowest_nll():
-  nll = _chosen_by('priors')
   for rule, pooling in cells.RULES.items():
     best = min(priors.TEMPERATURES, key=lambda name: nll[rule, name])
     chosen = {'flipout.temperature': priors.CHOSEN[pooling]}
     assert priors.TEMPERATURES[best] == chosen
-
-
-def test_the_chosen_learning_rates_have_the_lowest_nll():
-  nll = _chosen_by('equal_work')
-  for kind, (_, rates) in equal_work.RATES.items():
-    best = min(rates, key=lambda rate: nll[kind, f'{rate}'])
-    assert equal_work.CHOSEN[kind] == best
 
 
 def test_the_board_has_the_splits_and_the_network_of_the_public_code():
