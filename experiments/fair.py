@@ -27,7 +27,7 @@ from absl import flags
 from bfl_tf import files, runs, training
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import method_file
-from bfl_tf.federation import plan, run_data
+from bfl_tf.federation import plan, run_data, stopping
 from experiments import command_line
 from experiments.harness import fair_scores, fair_tables, search_space
 
@@ -111,8 +111,8 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def main() -> None:
-  """Executes the step."""
+def main() -> int:
+  """Executes the step; returns 1 if a run failed."""
   command_line.terminable()
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
@@ -120,9 +120,9 @@ def main() -> None:
   methods = _METHODS.value or list(RANGES)
   if _STEP.value == 'tables':
     _write_tables(folder)
-    return
+    return 0
   step = _trials if _STEP.value == 'tune' else _final_runs
-  name, number, loaded = f'{_STEP.value}.csv', 0, {}
+  name, number, failed, loaded = f'{_STEP.value}.csv', 0, 0, {}
   for key, config in step(folder, methods):
     known = _rows(folder / name)
     if any(all(row[k] == v for k, v in key.items()) for row in known):
@@ -130,8 +130,11 @@ def main() -> None:
     row = {**key, **_measured(config, _STEP.value == 'score', loaded)}
     _append(folder / name, row)
     number += 1
-    print(f'{", ".join(key.values())}: nll {row["nll"]}', flush=True)
-  print(f'{number} new rows in {folder / name}')
+    failed += bool(row['failure'])
+    result = row['failure'] or f'nll {row["nll"]}'
+    print(f'{", ".join(key.values())}: {result}', flush=True)
+  print(f'{number} new rows in {folder / name}, {failed} of failed runs')
+  return int(bool(failed))
 
 
 def _rows(path) -> list[dict[str, str]]:
@@ -143,10 +146,9 @@ def _rows(path) -> list[dict[str, str]]:
 
 def _append(path, row):
   """Adds a line; several processes may run methods of their own."""
-  is_new = not path.exists()
   with path.open('a', newline='') as file:
     writer = csv.DictWriter(file, _FIELDS, restval='', lineterminator='\n')
-    if is_new:
+    if not file.tell():
       writer.writeheader()
     writer.writerow(row)
 
@@ -172,11 +174,13 @@ def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
     fixed = {**_task(method, 'dirichlet'), **_TRIAL}
     is_sgd = method_file.read(method).get('client_optimizer') == 'sgd'
     rate = _RATE_SGD if is_sgd else _RATE_OTHER
-    ranges = {_RATE: rate, **RANGES.get(method, {})}
+    ranges = {_RATE: rate, **RANGES.get(method_file.label(method), {})}
     draws = [f'{key}={span}' for key, span in ranges.items()]
     space = search_space.space(
       fixed, (), [f'method={method}'], draws, num_draws=_TRIALS
     )
+    for _, reason in space.refused.values():
+      raise ValueError(f'RANGES of {method}: {reason}')
     for number, config in enumerate(space.configs.values()):
       values = {key: f'{config.get(key):.4g}' for key in ranges}
       chosen = ' '.join(f'--{key}={value}' for key, value in values.items())
@@ -186,16 +190,9 @@ def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
 
 def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each run with the best trial's values."""
-  trials, chosen = _rows(folder / 'tune.csv'), {}
-  for method in methods:
-    own = [row for row in trials if row['method'] == method]
-    if len(own) < _TRIALS:
-      print(f'{method}: {len(own)} of {_TRIALS} trials; run --step=tune')
-    else:
-      best = min(own, key=_loss)
-      chosen[method] = _typed(best['values'])
+  chosen = _chosen(_trials_of(folder, methods))
   for name, seed, method in itertools.product(SETTINGS, _SEEDS, chosen):
-    typed = chosen[method]
+    typed = _typed(chosen[method])
     values = {**_task(method, name), 'method': method, 'seed': seed, **typed}
     try:
       config = config_lib.Config.of(values, typed=typed)
@@ -204,7 +201,26 @@ def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
       if seed == _SEEDS[0]:
         print(f'{method} in {name} is left out: {error}')
       continue
-    yield {'method': method, 'setting': name, 'seed': f'{seed}'}, config
+    key = {'method': method, 'setting': name, 'seed': f'{seed}'}
+    yield {**key, 'values': chosen[method]}, config
+
+
+def _trials_of(folder, methods) -> dict[str, list[dict[str, str]]]:
+  """Returns the trials of methods for which all planned trials have a row."""
+  planned = [key for key, _ in _trials(folder, methods)]
+  found: dict[str, list[dict[str, str]]] = {method: [] for method in methods}
+  for row in _rows(folder / 'tune.csv'):
+    if {name: row[name] for name in ('method', 'trial', 'values')} in planned:
+      found[row['method']].append(row)
+  for method, rows in found.items():
+    if len(rows) < _TRIALS:
+      print(f'{method}: {len(rows)} of {_TRIALS} trials; run --step=tune')
+  return {name: rows for name, rows in found.items() if len(rows) == _TRIALS}
+
+
+def _chosen(trials) -> dict[str, str]:
+  """Returns the values of the best trial, by method."""
+  return {name: min(rows, key=_loss)['values'] for name, rows in trials.items()}
 
 
 def _typed(values) -> dict[str, Any]:
@@ -234,6 +250,8 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
     try:
       run = runs.Run(config, path, False, draw_plots=False, dataset=dataset)
       summary = run.execute()
+    except (OSError, MemoryError, stopping.MachineError):
+      raise  # It says nothing about the method.
     except Exception as error:
       return {'nll': '', 'failure': f'{type(error).__name__}: {error}'[:200]}
     seconds = time.process_time() - started
@@ -252,16 +270,20 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
 
 
 def _write_tables(folder):
-  """Writes the tables and figures of all settings that have rows."""
+  """Writes the tables and figures of the runs with the chosen values."""
+  tuned = dict.fromkeys(row['method'] for row in _rows(folder / 'tune.csv'))
+  trials = _trials_of(folder, [*tuned])
+  chosen = _chosen(trials)
   by_setting: dict[str, list[dict[str, str]]] = {name: [] for name in SETTINGS}
   for row in _rows(folder / 'score.csv'):
-    shown = {'method': method_file.label(row['method']), **_derived(row)}
-    by_setting[row['setting']].append(row | shown)
+    if row['values'] == chosen.get(row['method']):
+      shown = {'method': method_file.label(row['method']), **_derived(row)}
+      by_setting[row['setting']].append(row | shown)
   by_setting = {name: rows for name, rows in by_setting.items() if rows}
   for setting, rows in by_setting.items():
-    time = fair_tables.numbers(rows, 'cpu_seconds').get(fair_tables.BASE, {})
+    seconds = fair_tables.numbers(rows, 'cpu_seconds')
     for row in rows:
-      of_base = time.get(row['seed'], math.nan)
+      of_base = seconds.get(fair_tables.BASE, {}).get(row['seed'], math.nan)
       row['time'] = f'{_number(row["cpu_seconds"]) / of_base}'
     lines = [
       *fair_tables.table(rows, fair_tables.SCORES),
@@ -270,9 +292,29 @@ def _write_tables(folder):
     ]
     files.write_text(folder / f'{setting}.md', '\n'.join(lines) + '\n')
     print(f'{setting}:', *lines, '', sep='\n')
+  lines = [*_selected(trials)]
+  files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
   every = [row for rows in by_setting.values() for row in rows]
   fair_tables.draw_ranks(every).savefig(folder / 'ranks.png')
   fair_tables.draw_bytes(by_setting).savefig(folder / 'bytes.png')
+
+
+def _selected(trials) -> Iterator[str]:
+  """Yields the lines of a table of the best trial of each method."""
+  yield (
+    '| method | values | NLL, validation images | learning rate, among those '
+    'tried | trials better than a uniform prediction |'
+  )
+  yield '|---|---|---|---|---|'
+  for method, rows in sorted(trials.items()):
+    best = min(rows, key=_loss)
+    rate, *rates = (_typed(row['values'])[_RATE] for row in (best, *rows))
+    place = {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
+    good = sum(_loss(row) < fair_tables.UNIFORM for row in rows)
+    yield (
+      f'| {method_file.label(method)} | {best["values"]} | {_loss(best):.3f} | '
+      f'{place} | {good} |'
+    )
 
 
 def _derived(row) -> dict[str, str]:

@@ -145,7 +145,8 @@ def _choose(runs, root):
     path.parent.mkdir(exist_ok=True)
     files.write_text(path, search_space.flags_of(own[name][0].directory))
     print(f'best{of} by {score}, {metrics.as_text(mean)}: {name}, in {path}')
-    for key in search_space.at_an_edge(own, name, keys):
+    # A random value is often the smallest or largest one by chance.
+    for key in search_space.at_an_edge(own, name, keys[: len(_GRID.value)]):
       print(f'{key} is the smallest or largest value: add values{of}')
     chosen += groups.grouped(run.directory for run in own[name])
   if len(methods) > 1 and chosen:

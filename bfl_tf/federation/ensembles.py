@@ -44,7 +44,6 @@ def predict(
 ) -> Predicted:
   """Predicts with every member of every group."""
   likelihood = workers[0].likelihood
-  num_samples = workers[0].inference.num_layer_samples(num_samples)
   mixtures = training.Mixtures(likelihood, posteriors.betas_of(groups))
   members: dict[str, list[dict[str, np.ndarray]]] = {n: [] for n in groups}
   rejected = 0

@@ -55,11 +55,11 @@ def mixture(
 ) -> training.Predictive:
   """Predicts with the mixture of models; arguments as in `predict`."""
   mixtures = training.Mixtures(workers[0].likelihood)
-  num_samples = workers[0].inference.num_layer_samples(num_samples)
   for name, member in training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples
   ):
-    last, _ = member, mixtures.add(name, member)
+    last = member
+    mixtures.add(name, member)
   return mixtures.union(['S']) if 'S' in mixtures else last
 
 

@@ -187,9 +187,15 @@ def _moments(values):
 
 
 def _test(ours, theirs):
-  """Tests the paired differences over common seeds; None below two seeds."""
-  found = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-  return significance.student(np.array([d for d in found if np.isfinite(d)]))
+  """Tests the paired differences over common seeds.
+
+  There is no test below two seeds, or if a run failed or diverged: the test of
+  the others would leave out the worst seeds.
+  """
+  found = np.array(
+    [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+  )
+  return significance.student(found) if np.isfinite(found).all() else None
 
 
 def baselines(groups: Groups, baseline: str) -> dict[str, str]:

@@ -59,7 +59,8 @@ def predict_members(
   """Predicts with every member of every group, in order.
 
   Args:
-    groups: Models by name of the group. Other arguments are as in `predict`.
+    groups: Models by name of the group. Other arguments are as in `predict`,
+      but without random layers, a member has one sample: all would be equal.
 
   Yields:
     Name of the group and prediction of the member.
@@ -69,7 +70,8 @@ def predict_members(
   seeded = (
     (member, seeds.child(seed, number)) for number, member in enumerate(members)
   )
-  yield from zip(names, _predict_each(workers, seeded, x, num_samples))
+  number = workers[0].inference.num_layer_samples(num_samples)
+  yield from zip(names, _predict_each(workers, seeded, x, number))
 
 
 def _predict_each(

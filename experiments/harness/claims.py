@@ -1,15 +1,15 @@
 """Claims: statements of papers with a test that is fixed beforehand.
 
 A comparison has one difference per seed. The seed fixes partition and initial
-weights, so methods are paired by seed. A comparison holds if Student's
-one-sided test at 5 % finds a mean above zero.
+weights, so methods are paired by seed. A comparison holds if the one-sided test
+of `bfl_tf.runs.significance` at 5 % finds a mean above zero.
 
-A claim holds if all of its comparisons hold. This needs no correction, since
-all of them hold by chance less often than one. A claim does not hold if a mean
-is below zero after Holm's correction over its comparisons. If all differences
-are zero, at most 5 % of claims fail, for any number of comparisons. Otherwise
-the claim is undecided. It is also undecided while a planned seed is missing,
-for example after a diverged run. There is no test below two seeds.
+A claim holds if all of its comparisons hold. This needs no correction: the
+chance that all hold is at most the chance that one holds. A claim does not hold
+if a mean is below zero after Holm's correction over its comparisons. If all
+differences are zero, at most 5 % of claims fail, for any number of comparisons.
+Otherwise the claim is undecided. It is also undecided while a planned seed is
+missing, for example after a diverged run. There is no test below two seeds.
 
 "The slowest of three is faster" is three comparisons. The minimum of three
 differences would often be below zero by chance.
@@ -152,12 +152,16 @@ class Result:
   @property
   def seeds(self) -> int:
     """Number of seeds."""
-    return int(np.isfinite(self.differences).sum())
+    return self._finite.size
 
   @functools.cached_property
   def test(self) -> significance.Test | None:
     """Returns the test over the available seeds, or None below two seeds."""
-    return significance.student(self.differences[np.isfinite(self.differences)])
+    return significance.student(self._finite)
+
+  @property
+  def _finite(self):
+    return self.differences[np.isfinite(self.differences)]
 
   @property
   def is_complete(self) -> bool:
@@ -184,8 +188,8 @@ class Result:
     return (
       f'one-sided tests at {significance.LEVEL:.0%} with '
       f'{test.degrees_of_freedom} degrees of freedom, holds above '
-      f'{test.visible():.3f}, fails below '
-      f'{-test.visible(num_comparisons):.3f}, '
+      f'{significance.visible(self._finite):.3f}, fails below '
+      f'{-significance.visible(-self._finite, num_comparisons):.3f}, '
       f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
     )
 

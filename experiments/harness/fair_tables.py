@@ -41,7 +41,7 @@ COSTS = {
 # classes. The axis does not extend to larger values.
 _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
 _TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
-_UNIFORM = 2.3
+UNIFORM = 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
 
 
@@ -96,20 +96,20 @@ def differing(values: Numbers) -> set[str]:
   """Returns the methods that differ from FedAvg.
 
   Student's two-sided test at 5 % is paired by seed, with Holm's correction for
-  the number of methods.
+  the number of methods. A method that failed with a seed has no test.
   """
   tests, base = {}, values.get(BASE, {})
   for method, of_seed in values.items():
-    pairs = [of_seed[s] - base[s] for s in of_seed.keys() & base.keys()]
-    test = significance.student(np.array(pairs)[np.isfinite(pairs)])
+    pairs = np.array([of_seed.get(s, math.nan) - base[s] for s in base])
+    test = significance.student(pairs) if np.isfinite(pairs).all() else None
     if test and method != BASE:
       tests[method] = test.p_value
   passed = significance.holm(list(tests.values()))
-  return {method for method, is_new in zip(tests, passed) if is_new}
+  return {method for method, differs in zip(tests, passed) if differs}
 
 
-def ranks(rows: Sequence[Row], column: str = 'nll') -> dict[str, np.ndarray]:
-  """Returns the ranks of methods, 1 for the lowest value.
+def ranks(rows: Sequence[Row]) -> dict[str, np.ndarray]:
+  """Returns the ranks of methods by NLL, 1 for the lowest.
 
   Each setting and seed is one ranking `[num_rankings]` of all methods that have
   each of them. A failed run is last.
@@ -118,7 +118,7 @@ def ranks(rows: Sequence[Row], column: str = 'nll') -> dict[str, np.ndarray]:
 
   found: dict[str, dict[tuple[str, str], float]] = {}
   for row in rows:
-    text, place = row.get(column), (row['setting'], row['seed'])
+    text, place = row['nll'], (row['setting'], row['seed'])
     value = float(text) if text else math.inf
     value = math.inf if math.isnan(value) else value
     found.setdefault(row['method'], {})[place] = value
@@ -185,7 +185,7 @@ def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
         columns.setdefault(f'{x:.1g}', []).append(point)
     every = [y for column in columns.values() for y, *_ in column]
     low = 0.9 * min(every)
-    high = 1.1 * max((y for y in every if y < _UNIFORM), default=_UNIFORM)
+    high = 1.1 * max((y for y in every if y < UNIFORM), default=UNIFORM)
     for column in columns.values():
       _draw_column(axes, sorted(column), high, math.log(1.1 * high / low) / 45)
     axes.set_xscale('log')

@@ -224,7 +224,7 @@ def at_an_edge(
   Args:
     runs: Runs by name of the setting.
     chosen: Name of the best setting.
-    keys: Flags of the grids and draws.
+    keys: Flags of the grids.
   """
   found = []
   for key in keys:

@@ -74,8 +74,10 @@ class Table:
 
 def _ran_away(why: str) -> bool:
   """Returns whether a run ended because a model diverged."""
-  of_server = why.startswith('ComponentError') and 'is not finite' in why
-  return why.startswith('TooFewClientsError') or of_server
+  if why.startswith('TooFewClientsError'):
+    # Updates were rejected for their values, and none is missing.
+    return 'it raised' not in why and 'no reply' not in why
+  return why.startswith('ComponentError') and 'is not finite' in why
 
 
 @dataclasses.dataclass(frozen=True)

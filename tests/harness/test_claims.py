@@ -7,6 +7,7 @@ from harness import made_runs
 import numpy as np
 import pytest
 
+from experiments import papers
 from experiments.harness import cells, claims
 
 
@@ -47,6 +48,18 @@ def test_values_of_finished_runs_are_written(tmp_path):
     ('right', '0', 20.0),
     ('right', '1', 40.0),
   ]
+
+
+def test_a_run_has_one_number_per_label():
+  measures = {}
+  for claim in papers.CLAIMS.values():
+    for comparison in claim.comparisons:
+      for cell in comparison.cells:
+        key = claim.paper, cell.home('laptop'), cell.predictor
+        known = measures.setdefault(
+          (*key, comparison.measure.label), comparison
+        )
+        assert known.measure == comparison.measure
 
 
 @pytest.mark.parametrize('reduce', [min, max])

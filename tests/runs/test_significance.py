@@ -18,15 +18,20 @@ def test_students_test_matches_hand_computed_values():
   assert test.p_above == pytest.approx(0.5 - 12**0.5 / (2 * 14**0.5))
   assert test.p_below == pytest.approx(1 - test.p_above)
   # The 5 % quantile in tables is 2.920.
-  assert test.visible() == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+  visible = significance.visible(np.array([1.0, 2.0, 3.0]))
+  assert visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
 
 
 @pytest.mark.parametrize('num_tests', [1, 4])
-def test_the_p_value_of_the_smallest_visible_effect_is_the_level(num_tests):
-  noise = np.random.default_rng(0).normal(size=5)
-  visible = significance.student(noise).visible(num_tests)
-  moved = significance.student(noise - noise.mean() + visible)
-  assert moved.p_above == pytest.approx(significance.LEVEL / num_tests)
+@pytest.mark.parametrize('size', [5, 10])
+def test_the_p_value_of_the_smallest_visible_effect_is_the_level(
+  size, num_tests
+):
+  skewed = np.random.default_rng(0).exponential(size=size)
+  for sign in (1, -1):
+    visible = significance.visible(sign * skewed, num_tests)
+    moved = significance.student(sign * (skewed - skewed.mean()) + visible)
+    assert moved.p_above == pytest.approx(significance.LEVEL / num_tests)
 
 
 @pytest.mark.parametrize('size', [0, 1])
@@ -48,9 +53,12 @@ def test_equal_differences_have_a_sign_test(value, size, above, below, visible):
   differences = value + np.linspace(0, 1e-13, size)
   test = significance.student(differences)
   assert (test.p_above, test.p_below) == (above, below)
-  assert (test.standard_error, test.visible()) == (0, visible)
+  assert (test.standard_error, significance.visible(differences)) == (
+    0,
+    visible,
+  )
   # 2^-5 is below 5 % and above 2.5 %.
-  assert test.visible(2) == math.inf
+  assert significance.visible(differences, 2) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import functools
 from experiments.harness import cells, claims
 from experiments.papers.fedbe import grids, settings
 
-_PICKED = cells.Measure('points of accuracy', cells.picked_member, factor=100)
+_PICKED = cells.Measure(
+  'points of accuracy of the best member', cells.picked_member, factor=100
+)
 _ALIGNMENT = cells.Measure(
   'points of calibration error', cells.final('mean_ece'), factor=100
 )

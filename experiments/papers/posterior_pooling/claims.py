@@ -18,7 +18,9 @@ _CALIBRATIONS = {
   }.items()
 }
 _CALIBRATION = _CALIBRATIONS['epistemic uncertainty']
-_LACK = dataclasses.replace(_CALIBRATION, factor=-1)
+_LACK = dataclasses.replace(
+  _CALIBRATION, label=f'{_CALIBRATION.label}, times -1', factor=-1
+)
 
 
 _TWO = ('iid', 'two_class')
