@@ -151,21 +151,28 @@ def _of_score(groups, keys, score, every, others):
     for name, runs in every.items()
   }
   has_failures = any(group.failures for group in groups.values())
-  tests = {
-    name: _test(values[name], values[other]) for name, other in others.items()
+  pairs = {
+    name: _differences(values[name], values[other])
+    for name, other in others.items()
   }
-  tested = {name: test for name, test in tests.items() if test}
+  means = {name: _moments(each) for name, each in pairs.items()}
+  # A test of the other seeds would leave out the worst ones.
+  tested = {
+    name: test
+    for name, each in pairs.items()
+    if np.isfinite(each).all() and (test := significance.student(each))
+  }
   passed = significance.holm([test.p_value for test in tested.values()])
   significant = dict(zip(tested, passed.tolist()))
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
     row |= {'score': score, **_moments([*values[name].values()])}
     if others:
-      test = tests.get(name)
+      found = means.get(name, {})
       row |= {
-        'difference': test and test.mean,
-        'difference_standard_error': test and test.standard_error,
-        'p_value': test and test.p_value,
+        'difference': found.get('mean'),
+        'difference_standard_error': found.get('standard_error'),
+        'p_value': tested[name].p_value if name in tested else None,
         'significant': significant.get(name),
       }
     if has_failures:
@@ -186,16 +193,11 @@ def _moments(values):
   }
 
 
-def _test(ours, theirs):
-  """Tests the paired differences over common seeds.
-
-  There is no test below two seeds, or if a run failed or diverged: the test of
-  the others would leave out the worst seeds.
-  """
-  found = np.array(
+def _differences(ours, theirs):
+  """Returns the paired differences over common seeds; NaN after a failure."""
+  return np.array(
     [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
   )
-  return significance.student(found) if np.isfinite(found).all() else None
 
 
 def baselines(groups: Groups, baseline: str) -> dict[str, str]:
