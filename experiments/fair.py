@@ -133,7 +133,7 @@ def main() -> int:
     failed += bool(row['failure'])
     result = row['failure'] or f'nll {row["nll"]}'
     print(f'{", ".join(key.values())}: {result}', flush=True)
-  print(f'{number} new rows in {folder / name}, {failed} of failed runs')
+  print(f'{number} new rows in {folder / name}, {failed} with a failure')
   return int(bool(failed))
 
 

@@ -177,8 +177,8 @@ def _seeds(wanted):
   named = set(command_line.seeds(_SEEDS.value))
   if not named or not named <= planned:
     raise ValueError(
-      f'--seeds={text} must be seeds from {min(planned)} to {max(planned)}, '
-      f'the seeds of {_SCALE.value} scale.'
+      f'--seeds={text} must be among the seeds of {_SCALE.value} scale: '
+      f'{", ".join(map(str, sorted(planned)))}.'
     )
   return named
 
