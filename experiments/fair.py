@@ -5,12 +5,13 @@
   python -m experiments.fair --step=tables --output_dir=results/fair
 
 tune runs eight trials per method on four fifths of the training examples,
-with random values from the ranges below. score runs the trial with the lowest
-validation NLL, that of the personal models if a method has them, on all
-training examples, with five seeds, in each setting. Both append a row per run
-to a .csv file, and skip runs that have a row. tables writes tables of scores
-and cost per setting, and two figures. --methods=mine.flags runs a method file;
-its learning rate is tuned. Exit code 2: a flag is wrong.
+with random values from the ranges below. score chooses the trial with the
+lowest validation NLL (of the personal models, if the method has them). It
+trains with its values on all training examples, in each setting, with five
+seeds. Both append a row per run to a .csv file, and skip runs that have a row.
+tables writes tables of scores, cost and chosen values, and two figures.
+--methods=mine.flags runs a method file; its learning rate is tuned. Exit code
+1: a run failed; 2: a flag is wrong.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,9 @@ _STEP = flags.DEFINE_enum(
   'step', 'tune', ['tune', 'score', 'tables'], 'Step of the comparison.'
 )
 _METHODS = flags.DEFINE_list(
-  'methods', [], 'Methods to run, names or paths of method files; empty: all.'
+  'methods',
+  [],
+  'Methods to tune or score, names or paths of method files; empty: all.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'results/fair', 'Directory of the .csv files and the tables.'

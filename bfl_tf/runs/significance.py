@@ -93,12 +93,12 @@ def student(differences: np.ndarray) -> Test | None:
   return Test(mean, error, freedom, float(max(above)), float(max(below)))
 
 
-def visible(differences: np.ndarray, num_tests: int = 1) -> float:
+def threshold(differences: np.ndarray, num_tests: int = 1) -> float:
   """Returns the smallest mean above 0 that is significant.
 
   With three to five differences, a true mean of this size is significant in
   55 to 60 % of repetitions. A true mean of 1.4 times this size is in 80 %. The
-  largest significant mean below 0 is `-visible(-differences)`.
+  largest significant mean below 0 is `-threshold(-differences)`.
 
   Args:
     differences: `[num_seeds]`, at least two. Their mean has no effect.

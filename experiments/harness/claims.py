@@ -188,8 +188,8 @@ class Result:
     return (
       f'one-sided tests at {significance.LEVEL:.0%} with '
       f'{test.degrees_of_freedom} degrees of freedom, holds above '
-      f'{significance.visible(self._finite):.3f}, fails below '
-      f'{-significance.visible(-self._finite, num_comparisons):.3f}, '
+      f'{significance.threshold(self._finite):.3f}, fails below '
+      f'{-significance.threshold(-self._finite, num_comparisons):.3f}, '
       f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
     )
 

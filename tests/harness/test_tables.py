@@ -55,8 +55,17 @@ def test_published_values_can_come_from_another_table():
   assert entry.published == 87.41
 
 
-def test_a_diverged_run_is_marked_and_excluded_from_the_mean(tmp_path):
-  why = 'TooFewClientsError: all NaN'
+@pytest.mark.parametrize(
+  ('why', 'diverged'),
+  [
+    ('TooFewClientsError: all NaN', 2),
+    # An error of the machine is no divergence.
+    ('TooFewClientsError: 0: it raised ResourceExhaustedError', 1),
+  ],
+)
+def test_a_diverged_run_is_marked_and_excluded_from_the_mean(
+  tmp_path, why, diverged
+):
   table = _table()
   row = 'Flipout WS train_size'
   made_runs.finish(_task(table, row, 0, tmp_path), 0.5, nll=math.nan)
@@ -65,7 +74,7 @@ def test_a_diverged_run_is_marked_and_excluded_from_the_mean(tmp_path):
   failed.failure_path.write_text(f'{why}\n')
   entries = {(e.row, e.label): e for e in table.entries('smoke', tmp_path)}
   assert entries[row, 'NLL (nats)'].text == '2.000†'
-  assert entries[row, 'NLL (nats)'].diverged == 2
+  assert entries[row, 'NLL (nats)'].diverged == diverged
   assert entries[row, 'Accuracy (%)'].reason == why
 
 

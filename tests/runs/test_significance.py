@@ -18,19 +18,17 @@ def test_students_test_matches_hand_computed_values():
   assert test.p_above == pytest.approx(0.5 - 12**0.5 / (2 * 14**0.5))
   assert test.p_below == pytest.approx(1 - test.p_above)
   # The 5 % quantile in tables is 2.920.
-  visible = significance.visible(np.array([1.0, 2.0, 3.0]))
-  assert visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+  threshold = significance.threshold(np.array([1.0, 2.0, 3.0]))
+  assert threshold == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
 
 
 @pytest.mark.parametrize('num_tests', [1, 4])
 @pytest.mark.parametrize('size', [5, 10])
-def test_the_p_value_of_the_smallest_visible_effect_is_the_level(
-  size, num_tests
-):
+def test_the_p_value_of_the_threshold_is_the_level(size, num_tests):
   skewed = np.random.default_rng(0).exponential(size=size)
   for sign in (1, -1):
-    visible = significance.visible(sign * skewed, num_tests)
-    moved = significance.student(sign * (skewed - skewed.mean()) + visible)
+    threshold = significance.threshold(sign * skewed, num_tests)
+    moved = significance.student(sign * (skewed - skewed.mean()) + threshold)
     assert moved.p_above == pytest.approx(significance.LEVEL / num_tests)
 
 
@@ -40,7 +38,7 @@ def test_fewer_than_two_differences_have_no_test(size):
 
 
 @pytest.mark.parametrize(
-  ('value', 'size', 'above', 'below', 'visible'),
+  ('value', 'size', 'above', 'below', 'threshold'),
   [
     (2.0, 3, 1 / 8, 1.0, math.inf),
     (2.0, 5, 1 / 32, 1.0, 0.0),
@@ -48,17 +46,17 @@ def test_fewer_than_two_differences_have_no_test(size):
     (0.0, 5, 1.0, 1.0, 0.0),
   ],
 )
-def test_equal_differences_have_a_sign_test(value, size, above, below, visible):
+def test_equal_differences_have_a_sign_test(
+  value, size, above, below, threshold
+):
   # Rounding errors do not count as spread.
   differences = value + np.linspace(0, 1e-13, size)
   test = significance.student(differences)
   assert (test.p_above, test.p_below) == (above, below)
-  assert (test.standard_error, significance.visible(differences)) == (
-    0,
-    visible,
-  )
+  assert test.standard_error == 0
+  assert significance.threshold(differences) == threshold
   # 2^-5 is below 5 % and above 2.5 %.
-  assert significance.visible(differences, 2) == math.inf
+  assert significance.threshold(differences, 2) == math.inf
 
 
 @pytest.mark.parametrize(
