@@ -120,19 +120,23 @@ def of_dataset(
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
-  """Returns outputs of the last hidden layer, `[num_examples, num_features]`.
+  """Returns outputs of the last hidden layer.
 
   Args:
     trained: Finished run of a deterministic network.
     x: `[num_examples, ...]` raw examples.
+
+  Returns:
+    Array `[num_examples, num_features]`, float32.
   """
   last = server.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
   parts = [
-    np.asarray(inner(trained.normalize(x[i : i + _BATCH]), training=False))
+    inner(trained.normalize(x[i : i + _BATCH]), training=False).numpy()
     for i in range(0, len(x), _BATCH)
   ]
-  return np.concatenate(parts).reshape(len(x), -1)
+  # NumPy files cannot contain the bfloat16 values of mixed precision.
+  return np.concatenate(parts).reshape(len(x), -1).astype(np.float32)
 
 
 def _unseen(x, seen):
