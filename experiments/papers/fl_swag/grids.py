@@ -29,7 +29,7 @@ PAPER = cells.Paper(
     'paper': 'The partition and data of the paper, and our own settings where '
     'the paper gives none (docs/results/fl_swag.md).',
     'overnight': 'The settings of the paper scale.',
-    'laptop': 'The first 10 000 training images.',
+    'laptop': 'The first 10 000 training images, or all features of a network.',
   },
 )
 
