@@ -44,7 +44,7 @@ def test_rows_for_clients_are_those_the_network_has_not_seen(run):
 @pytest.mark.skipif(
   not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
 )
-def test_features_in_mixed_precision_are_rounded_but_stored_as_float32(run):
+def test_features_of_a_run_in_mixed_precision_are_float32(run):
   exact = analysis.load(run)
   config = exact.config.replace(mixed_precision=True)
   mixed = analysis.Trained(config, exact.task, exact.weights)
