@@ -41,6 +41,7 @@ class ClientUpdate(NamedTuple):
     trace: A `training.Trace` with `steps`, `sum_rates` and `loss`.
     memory: Memory that the client keeps if the update is accepted, by client
       part. Stages and rules do not read it.
+    rates: `[steps]`, learning rate of each step, which the server computes.
   """
 
   client_id: int
@@ -49,6 +50,7 @@ class ClientUpdate(NamedTuple):
   extras: Mapping[str, Any] = {}
   trace: Any = None
   memory: Mapping[str, Any] = {}
+  rates: Any = ()
 
   @property
   def num_bytes(self) -> int:

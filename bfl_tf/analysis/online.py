@@ -91,7 +91,7 @@ def apply(
   engine.check_memories(state, experiment.method.result_spec)
   # The state before the round whose updates are stored.
   start = weights.Weights(**state.slots['store_updates']['start'])
-  fresh = state_lib.fresh_slots(experiment.method.stages, start)
+  fresh = experiment.method.fresh_slots(start)
   begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(

@@ -44,12 +44,14 @@ class Clients:
   max_update_norm: Annotated[
     float,
     Setting(
-      "Largest L2 norm of a client's update of means and standard deviations, "
-      "in units of the broadcast's norm; a larger update is rejected; 0 for no "
-      'bound.',
+      "Largest L2 norm of the change of a client's means, in units of the "
+      'median of accepted updates of earlier rounds; in the first round, of '
+      'the norm of the broadcast. The change of the standard deviations and '
+      'of batch normalization has a similar bound. A larger change is scaled '
+      'down; 0 for no bound.',
       ge=0,
     ),
-  ] = 1000.0
+  ] = 6.0
   attack: Annotated[
     tuple[str, ...],
     Setting(

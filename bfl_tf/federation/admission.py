@@ -1,14 +1,27 @@
-"""Validation of the clients' updates.
+"""Validation of the clients' updates, and bounds on their size.
 
-Every number that a client sends has a declared bound. The server knows the
-client's number of examples, its steps and its learning rates. The bound of the
-model is relative to the broadcast. A client part declares the bounds of its
-vector, which otherwise has the bound of the model.
+The server knows the client's number of examples, its steps and its learning
+rates. The change of an accepted update is bounded by what was accepted in
+earlier rounds, so that the bound depends neither on the order of arrival nor on
+the other updates of the round. Notation: q the broadcast, u an update, m the
+setting `--max_update_norm`. Three sizes of a change have bounds:
+  mean     the L2 norm of the change of all means
+  buffers  the L2 norm of the change of the moving statistics
+  scale    the largest |log(s_u / s_q)| over the marginal standard deviations
+The bound is m times the expected size. In the first round, the norm of the
+broadcast is expected. Later it is the median over the last rounds of the median
+over the accepted updates of a round. A minority of malicious clients moves
+neither median. A larger change is scaled down to the bound (norm clipping), or
+the update is rejected if client and server both sum it.
+
+References:
+  Z. Sun et al. Can you really backdoor federated learning? arXiv:1911.07963
+  (norm clipping).
 """
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +34,21 @@ from bfl_tf.weights import Weights
 # The square of a larger number overflows in float32.
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 # The square of a smaller scale underflows in float32.
-_SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
+_SMALLEST_SCALE = np.float32(np.sqrt(np.finfo(np.float32).tiny))
 # Lower bound on the broadcast's root mean square, so that an update of a zero
-# broadcast can be accepted.
-_LEAST_RMS = 0.01
-# Smallest ratio of scales to the broadcast's if the pooled posterior is a prior
-# of the next round. Its square is a factor of the KL term of all clients.
-_LEAST_RATIO = 1e-6
+# broadcast can be accepted, and on its scales if it is a point mass.
+_LEAST_RMS, _LEAST_SCALE = 0.05, 1e-3
+# Smallest expected change, relative to the first round's: of clients whose
+# change can be scaled down, and of others. An honest client that returns from a
+# poisoned broadcast takes a long step, and must not be rejected.
+_LEAST_CHANGE, _LEAST_BEFORE_REJECTION = 1e-3, 0.5
+# Factor on the bound of the moving statistics, which vary more between clients.
+_MORE_BUFFERS = 2.0
+# Smallest expected |log ratio|.
+_LEAST_LOG = 0.1
+# Largest ratio of scales in the first round if clients estimate their scales
+# without those of the broadcast.
+_FIRST_RATIO = 1e3
 # Largest ratio of a low-rank factor to the scale. The square of a larger number
 # leaves few digits of float64 for a product of posteriors.
 _MOST_RATIO = np.float32(1e8)
@@ -36,6 +57,23 @@ _MOST_RATIO = np.float32(1e8)
 _MOST_REPORTED = 1e15
 # Relative tolerance for rounding errors of sums over the steps of a client.
 _ROUNDING = 0.01
+# Number of rounds over which the median is taken.
+_ROUNDS = 10
+# Name of the slot of a state that contains the medians.
+SLOT = 'admission'
+
+
+class Sizes(NamedTuple):
+  """Sizes of the change of an update, as in the notation above."""
+
+  mean: float
+  buffers: float
+  scale: float
+
+
+def fresh_history() -> np.ndarray:
+  """Returns the medians before the first round, `[rounds, sizes]`, all NaN."""
+  return np.full([_ROUNDS, len(Sizes._fields)], np.nan)
 
 
 class Admission:
@@ -47,42 +85,73 @@ class Admission:
     reference: Weights,
     max_update_norm: float = 0.0,
     parts: Sequence[training.Part] = (),
-    is_prior: bool = False,
+    is_variance: Any = False,
+    keeps_scale: bool = False,
+    history: np.ndarray | None = None,
   ):
     """Begins a round.
 
     Args:
       expected: `tf.TensorSpec`s of the model, extras, memory and trace.
       reference: Broadcast model.
-      max_update_norm: Largest L2 norm of the update of means and standard
-        deviations, in units of the broadcast's norm; no bound if 0.
+      max_update_norm: Largest size of a change, relative to the expected size;
+        no bound if 0.
       parts: Client parts, which declare the bounds of the extras.
-      is_prior: Whether the priors of the next round depend on the pooled
-        posterior.
+      is_variance: Mask of the moving variances among the buffers.
+      keeps_scale: Whether training begins at the scales of the broadcast.
+      history: Medians of the last rounds; None if they are not used.
     """
     self._expected, self._most = expected, max_update_norm
     self._parts = {part.name: part for part in parts}
-    least = np.float32(_LEAST_RATIO) * reference.scale if is_prior else 0.0
-    self._least_scale = np.maximum(np.float32(_SMALLEST_SCALE), least)
+    # Client and server both sum the update, so nothing may change it.
+    self._rejects = any(p.server_stage and p.has('init_memory') for p in parts)
+    self._reference, self._is_variance = reference, is_variance
+    self._history, self._accepted = history, list[Sizes]()
+    self._is_first = history is None or bool(np.isnan(history).all())
+    self._limits = Sizes(math.inf, math.inf, math.inf)
+    size = reference.loc.size + reference.point.size
+    self._unit = _unit(reference.loc, reference.point)
+    self._rms = self._unit / math.sqrt(size or 1)
     if max_update_norm:
-      self._reference = _moments(reference)
-      size = sum(moment.size for moment in self._reference)
-      self._unit = max(_norm(self._reference), _LEAST_RMS * math.sqrt(size))
-      self._rms = self._unit / math.sqrt(size or 1)
+      self._limits = self._limited(keeps_scale)
 
-  def defect(
+  def _limited(self, keeps_scale) -> Sizes:
+    most, past = self._most, self._history
+    buffers = _MORE_BUFFERS * _unit(self._reference.buffers)
+    if past is None or self._is_first:
+      ratio = max(most, 1.0) if keeps_scale else _FIRST_RATIO
+      return Sizes(most * self._unit, most * buffers, math.log(ratio))
+    known = past[~np.isnan(past).any(1)]
+    share = _LEAST_BEFORE_REJECTION if self._rejects else _LEAST_CHANGE
+    least = [share * self._unit, share * buffers, _LEAST_LOG]
+    expected = np.maximum(_medians(known) * [1, _MORE_BUFFERS, 1], least)
+    return Sizes(*(most * expected).tolist())
+
+  def slots(self) -> dict[str, np.ndarray]:
+    """Returns the medians after this round, by name of their slot."""
+    if self._history is None or not self._accepted:
+      return {}
+    new = _medians(np.array(self._accepted))
+    # NaN, which stands for no round, leaves the table first.
+    return {SLOT: np.concatenate([self._history[1:], new[np.newaxis]])}
+
+  def admit(
     self,
     client: int,
-    update: statistics.ClientUpdate | BaseException,
+    update: Any,
     work: client_lib.Work | None = None,
-  ) -> str | None:
-    """Returns the reason why an update is rejected, or None.
+  ) -> tuple[Any, str | None, bool]:
+    """Validates an update and bounds its change.
 
     Args:
       client: Number of the client that replied.
       update: The client's update, or the error that it raised.
       work: Work of the client, which a malicious client could misstate; not
         compared if None.
+
+    Returns:
+      The update, the reason why it is rejected or None, and whether its change
+      was scaled down.
     """
 
     def find():
@@ -92,30 +161,76 @@ class Admission:
         _misstated(client, update, work)
         or _malformed(update, self._expected)
         or (work and _misreported(update.trace, work))
-        or self._too_far(update.model)
+        or self._invalid(update.model)
         or self._beyond(update.extras, update.trace)
       )
 
     found = user_code.attempt(find)
     if isinstance(found, BaseException):
-      return f'it cannot be read: {type(found).__name__}'
-    return found and stopping.clean(found)
+      found = f'it cannot be read: {type(found).__name__}'
+    if found:
+      return update, stopping.clean(found), False
+    if work:
+      update = update._replace(rates=work.rates)
+    sizes = self._sizes(update.model)
+    larger = [
+      f'{name} {size:.3g} exceeds {limit:.3g}'
+      for name, size, limit in zip(Sizes._fields, sizes, self._limits)
+      if not size <= limit
+    ]
+    if larger and self._rejects:
+      reason = f'the change of its {", ".join(larger)} (--max_update_norm)'
+      return update, reason, False
+    if larger:
+      update = update._replace(model=self._scaled(update.model, sizes))
+    self._accepted.append(Sizes(*map(min, sizes, self._limits)))
+    return update, None, bool(larger)
 
-  def _too_far(self, model) -> str | None:
-    if np.any(model.scale < self._least_scale):
-      least = float(np.max(self._least_scale))
-      return f'its scale is too small: the least is {least:.2g}'
+  def _invalid(self, model) -> str | None:
+    if np.any(model.scale < _SMALLEST_SCALE):
+      return f'its scale is too small: the least is {_SMALLEST_SCALE:.2g}'
     most = _MOST_RATIO * model.scale
     if any(np.any(abs(row) > most) for row in model.factor):
       return f'its factor is more than {_MOST_RATIO:.2g} times its scale'
-    if not self._most:
-      return None
-    moved = _norm(_moments(model), self._reference)
-    if moved <= self._most * self._unit:
-      return None
-    return (
-      f'its update has the norm {moved:.3g}, more than --max_update_norm='
-      f"{self._most:g} times the broadcast's {self._unit:.3g}"
+    if np.any(model.buffers[self._is_variance] < 0):
+      return 'its moving variances are negative'
+    return None
+
+  def _sizes(self, model) -> Sizes:
+    before = self._reference
+    mean = math.hypot(
+      _distance(model.loc, before.loc), _distance(model.point, before.point)
+    )
+    scale = 0.0
+    for part in statistics.chunks(model.loc.size):
+      ratio = self._ratio(model, part)
+      scale = max(scale, math.log(ratio.max()), -math.log(ratio.min()))
+    return Sizes(mean, _distance(model.buffers, before.buffers), scale)
+
+  def _ratio(self, model, part=slice(None)) -> np.ndarray:
+    before = self._reference.variance(part)
+    if self._is_first:
+      before = np.maximum(before, _LEAST_SCALE**2)
+    return np.sqrt(model.variance(part) / before)
+
+  def _scaled(self, model, sizes) -> Weights:
+    """Returns the model with its change scaled down to the limits."""
+    before, most = self._reference, self._limits
+
+    def toward(name, share):
+      start = getattr(before, name)
+      change = share * (getattr(model, name).astype(np.float64) - start)
+      return (start + change).astype(np.float32)
+
+    shares = [min(1.0, limit / (size or 1)) for size, limit in zip(sizes, most)]
+    ratio, largest = self._ratio(model), math.exp(most.scale)
+    factor = np.clip(ratio, 1 / largest, largest) / ratio
+    return Weights(
+      loc=toward('loc', shares[0]),
+      scale=(model.scale * factor).astype(np.float32),
+      point=toward('point', shares[0]),
+      buffers=toward('buffers', shares[1]),
+      factor=(model.factor * factor).astype(np.float32),
     )
 
   def _beyond(self, extras: Mapping[str, Any], trace) -> str | None:
@@ -127,8 +242,7 @@ class Admission:
         if not (np.all(vector >= least) and np.all(vector <= most)):
           return f'its vector of {name} is not between {least} and {most}'
       elif self._most and vector.size:
-        flat = np.asarray(vector.reshape(-1), np.result_type(vector, 'f'))
-        rms = _norm((flat,)) / math.sqrt(vector.size)
+        rms = _distance(vector, 0.0) / math.sqrt(vector.size)
         if not rms <= self._most * self._rms:
           return (
             f'its vector of {name} has the root mean square {rms:.3g}, more '
@@ -152,10 +266,11 @@ def _misstated(client, update, work) -> str | None:
 def _misreported(trace, work) -> str | None:
   if trace.steps != work.steps:
     return f'it reports {trace.steps} steps, and should take {work.steps}'
-  if abs(trace.sum_rates - work.sum_rates) > _ROUNDING * work.sum_rates:
+  total = work.rates.sum()
+  if abs(trace.sum_rates - total) > _ROUNDING * total:
     return (
       f'it reports learning rates with the sum {trace.sum_rates:.3g}, and '
-      f'should have {work.sum_rates:.3g}'
+      f'should have {total:.3g}'
     )
   for name, number in {'loss': trace.loss, **trace.report}.items():
     if abs(number) > _MOST_REPORTED:
@@ -187,23 +302,27 @@ def _is_bounded(values) -> bool:
   return np.min(values) >= -_LARGEST and np.max(values) <= _LARGEST
 
 
-def _moments(model) -> tuple[np.ndarray, ...]:
-  # Without a factor, the standard deviations are the scales.
-  scale = np.sqrt(model.variance()) if len(model.factor) else model.scale
-  return model.loc, model.point, scale
+def _medians(values) -> np.ndarray:
+  # The lower median of two clients is not the mean with a malicious one.
+  return np.quantile(values, 0.5, axis=0, method='lower')
 
 
-def _norm(moments, others=None) -> float:
-  """Returns the L2 norm of the moments, or of the difference to others."""
-  total = 0.0
-  # The norm of a huge update is infinite.
-  with np.errstate(over='ignore'):
-    for i, moment in enumerate(moments):
-      # In a chunk, NumPy's dot product starts no threads. They would compete
-      # with the workers for cores.
-      for part in statistics.chunks(moment.size):
-        change = moment[part] - others[i][part] if others else moment[part]
-        total += float(np.dot(change, change))
+def _unit(*vectors) -> float:
+  """Returns the L2 norm of a broadcast, or that of small weights."""
+  least = _LEAST_RMS * math.sqrt(sum(vector.size for vector in vectors))
+  return max(math.hypot(*(_distance(v, 0.0) for v in vectors)), least)
+
+
+def _distance(vector, other) -> float:
+  """Returns the L2 norm of the difference of a vector to another or to 0."""
+  total, flat = 0.0, vector.reshape(-1)
+  # In a chunk, NumPy's dot product starts no threads. They would compete with
+  # the workers for cores.
+  for part in statistics.chunks(flat.size):
+    change = np.subtract(
+      flat[part], other[part] if np.ndim(other) else other, dtype=np.float64
+    )
+    total += float(np.dot(change, change))
   return math.sqrt(total)
 
 

@@ -45,12 +45,12 @@ class Work(NamedTuple):
   Attributes:
     num_examples: Number of examples of the client.
     steps: Number of local steps.
-    sum_rates: Sum of the learning rates of these steps.
+    rates: `[steps]`, learning rates of these steps.
   """
 
   num_examples: int
   steps: int
-  sum_rates: float
+  rates: np.ndarray
 
 
 def draw_name(
@@ -119,7 +119,7 @@ def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
   rates = config.step_decay**step
   if config.epoch_decay != 1:
     rates *= config.epoch_decay ** (step // batches // config.epoch_decay_every)
-  return Work(num_examples, steps, _rate(plan, round_index) * rates.sum())
+  return Work(num_examples, steps, _rate(plan, round_index) * rates)
 
 
 def train_client(

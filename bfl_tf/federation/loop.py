@@ -32,7 +32,7 @@ def initial_state(experiment: Experiment) -> state_lib.Round:
     with stopping.wrap_errors(component):
       returned = stage(result.state, model, model, {}, seed)
     result = _after(method, component, result, returned)
-  slots = state_lib.fresh_slots(method.stages, result.state.model)
+  slots = method.fresh_slots(result.state.model)
   return result._replace(state=result.state._replace(slots=slots))
 
 
@@ -63,7 +63,10 @@ def federated_round(
     state.model,
     (f'--pooling={config.pooling}', f'--weighting={config.weighting}'),
   )
-  rejected = _request(reduced, experiment, state, engine, clients)
+  admit = _admission(method, state, engine)
+  rejected, num_clipped = _request(
+    reduced, admit, experiment, state, engine, clients
+  )
   num_requests, num_valid = len(clients), len(reduced.traces)
   # A Poisson sample may be smaller than any minimum. Under privacy, one client
   # must not decide whether others are requested again, or whether a run stops.
@@ -75,7 +78,8 @@ def federated_round(
     logging.warning(
       'Only %d valid updates; requesting clients %s again.', num_valid, again
     )
-    rejected = _request(reduced, experiment, state, engine, again)
+    rejected, more = _request(reduced, admit, experiment, state, engine, again)
+    num_clipped += more
     num_requests += len(again)
   if len(reduced.traces) < min_clients:
     raise stopping.TooFewClientsError(
@@ -88,9 +92,11 @@ def federated_round(
   stopping.check_model(component, pooled, method.result_spec.model)
   info['clients_seconds'] = time.perf_counter() - started
   memories = state.memories | reduced.memories
-  new = state._replace(model=pooled, memories=memories)
+  slots = {**state.slots, **admit.slots()}
+  new = state._replace(model=pooled, memories=memories, slots=slots)
   result = _step(method, state, state_lib.Round(new, info), results)
   info = result.info | _describe(reduced.traces, rejected)
+  info['clients_clipped'] = num_clipped
   if method.privacy.is_private:
     # The sample of clients is secret, and these columns name its members.
     info |= {'rejected': '', 'rejected_reasons': ''}
@@ -101,16 +107,27 @@ def federated_round(
   return result._replace(state=state, info=info)
 
 
-def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
-  """Accumulates valid updates; returns the reasons of rejection by client."""
-  method, waiting = experiment.method, set(clients)
-  admit = admission.Admission(
+def _admission(method, state, engine) -> admission.Admission:
+  return admission.Admission(
     engine.expected_spec(method),
     state.model,
     method.config.max_update_norm,
     method.parts,
-    method.uses_broadcast_prior,
+    method.layout.is_variance(),
+    method.inference.keeps_scale,
+    state.slots.get(admission.SLOT),
   )
+
+
+def _request(
+  reduced, admit, experiment, state, engine, clients
+) -> tuple[dict[int, str], int]:
+  """Accumulates valid updates.
+
+  Returns:
+    The reasons of rejection by client, and the number of clipped updates.
+  """
+  method, waiting, num_clipped = experiment.method, set(clients), 0
   rejected: dict[int, str] = {}
   has_shown_traceback = False
   for client, update in engine(experiment, state, clients):
@@ -120,8 +137,10 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
     waiting.remove(client)
     num_examples = len(experiment.partition[client])
     work = client_lib.work(method, state.round, client, num_examples)
-    defect = admit.defect(client, update, work) or reduced.add(update)
+    valid, defect, is_clipped = admit.admit(client, update, work)
+    defect = defect or reduced.add(valid)
     if not defect:
+      num_clipped += is_clipped
       continue
     rejected[client] = defect
     logging.warning('Client %d is rejected: %s.', client, defect)
@@ -129,7 +148,7 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
     if isinstance(update, BaseException) and not has_shown_traceback:
       has_shown_traceback = True
       logging.warning('%s', user_code.traceback_of(update))
-  return rejected | dict.fromkeys(waiting, 'no reply')
+  return rejected | dict.fromkeys(waiting, 'no reply'), num_clipped
 
 
 def _step(

@@ -14,7 +14,7 @@ import numpy as np
 from bfl_tf import server, training, weights
 from bfl_tf.config import selection
 from bfl_tf.declare import user_code
-from bfl_tf.federation import compatibility, state
+from bfl_tf.federation import admission, compatibility
 from bfl_tf.federation.plan import Plan
 from bfl_tf.server import pooling
 
@@ -50,7 +50,11 @@ class Method(Plan):
     rule = config.make('pooling', pooling.Rule)
     weighting = config.make('weighting', pooling.Weighting)
     compatibility.check_rule(plan, rule, worker.layout)
-    of_run = {'resources': resources, 'num_classes': resources.num_classes}
+    of_run = {
+      'resources': resources,
+      'num_classes': resources.num_classes,
+      'client_optimizer': plan.optimizer,
+    }
     start, step, refine = (
       config.chain(flag, server.Stage, **of_run)
       for flag in ('start', 'server_step', 'refine')
@@ -81,6 +85,15 @@ class Method(Plan):
     start = weights.Weights(*map(np.asarray, weights.read(variables)))
     return self.inference.initial(start)
 
+  def fresh_slots(self, model: weights.Weights) -> dict[str, Any]:
+    """Returns the slots before the first round, by stage and for the bounds.
+
+    The bounds of a private run must not depend on other clients.
+    """
+    bounds = {admission.SLOT: admission.fresh_history()}
+    slots = {s.name: s.init(model) for s in self.stages if s.has_slot}
+    return slots if self.privacy.is_private else {**slots, **bounds}
+
   @property
   def statistics(self) -> list:
     """Statistics that stages need in addition to the pooled model."""
@@ -103,7 +116,7 @@ class Method(Plan):
     Memories and slots keep their initial shapes.
     """
     model = self.layout.standard()
-    shared = self.shared(state.fresh_slots(self.stages, model))
+    shared = self.shared(self.fresh_slots(model))
     return training.result_spec(
       self.parts,
       self.layout,

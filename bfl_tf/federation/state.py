@@ -12,7 +12,8 @@ class State(NamedTuple):
   Attributes:
     round: Number of finished rounds.
     model: Global model.
-    slots: Arrays that a server stage carries from round to round, by stage.
+    slots: Arrays that a server stage carries from round to round, by stage, and
+      the sizes of accepted updates (`admission.SLOT`).
     memories: Memories of the clients, by client and client part: a dict, or a
       mapping on disk that has the operator `|` of a dict.
   """
@@ -46,8 +47,3 @@ def stored(
     if predictor in stage.predictors and stage.has_slot:
       return stage.stored(state.slots[stage.name], state.model)
   return ()
-
-
-def fresh_slots(stages: tuple, model: weights.Weights) -> dict[str, Any]:
-  """Returns the slots of stages before the first round."""
-  return {s.name: s.init(model) for s in stages if s.has_slot}

@@ -41,7 +41,7 @@ class BayesianStrategy(strategy.FedAvg):
     model: tf_keras.Model,
     rule: str | Any = 'nwa',
     weighting: str | Any = 'auto',
-    max_update_norm: float = 1000.0,
+    max_update_norm: float = 6.0,
     **fedavg: Any,
   ):
     """Creates the strategy.
@@ -52,7 +52,7 @@ class BayesianStrategy(strategy.FedAvg):
       rule: A name in `pooling.RULES`, or a rule. The number of clients and the
         memory that the rule needs are not checked.
       weighting: A name in `pooling.WEIGHTINGS`, or a weighting.
-      max_update_norm: Largest norm of an update, as of
+      max_update_norm: Largest change by an update, as of
         `Config.max_update_norm`.
       **fedavg: Arguments of Flower's FedAvg.
 
@@ -71,6 +71,8 @@ class BayesianStrategy(strategy.FedAvg):
       )
     self._max_update_norm = max_update_norm
     layout = weights.Layout.of(model)
+    self._is_variance = layout.is_variance()
+    self._history = admission.fresh_history()
     specs = tf.nest.map_structure(tf.type_spec_from_value, layout.standard())
     nothing: Any = {}
     self._expected = training.Result(specs, nothing, nothing, nothing)
@@ -94,7 +96,12 @@ class BayesianStrategy(strategy.FedAvg):
     reference = self._reference
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
     admit = admission.Admission(
-      self._expected, reference, self._max_update_norm
+      self._expected,
+      reference,
+      self._max_update_norm,
+      is_variance=self._is_variance,
+      keeps_scale=True,
+      history=self._history,
     )
     accepted: list[app.RecordDict] = []
     rejected, replies = 0, list(replies)
@@ -107,7 +114,7 @@ class BayesianStrategy(strategy.FedAvg):
     for reply in replies:
       node = reply.metadata.src_node_id
       update = user_code.attempt(self._update, reply, names)
-      defect = admit.defect(node, update)
+      update, defect, _ = admit.admit(node, update)
       if defect:
         rejected += 1
         logging.warning('Node %d is rejected: %s.', node, defect)
@@ -117,6 +124,7 @@ class BayesianStrategy(strategy.FedAvg):
     if not accepted:
       return None, None
     pooled, _, _ = reduced.finish()
+    self._history = admit.slots()[admission.SLOT]
     metrics = self.train_metrics_aggr_fn(accepted, self.weighted_by_key)
     metrics['rejected'] = rejected
     weights.write(self._variables, pooled)

@@ -4,9 +4,8 @@ Notation: x the broadcast mean, y_i the client's trained mean, c and c_i the
 server's and the client's control variates, R the sum of a round's rates, w_i
 the client's weight, w the mean weight over all updates so far, N all clients.
   g <- g - c_i + c                          at each step
-  c_i+ = c_i - c + (x - y_i) / R            option II
-  the client sends c_i+ - c_i and stores c_i+
-  c <- sum_i w_i c_i / (N w)                from the sent changes
+  c_i <- c_i - c + (x - y_i) / R            option II, kept by the client
+  c <- sum_i w_i c_i / (N w)                the server computes each change
 
 At a fixed point c_i is g_i, so each client's step is c and must be 0. Hence c
 needs the client weights of the model average; the paper's are equal. If w were
@@ -36,8 +35,9 @@ from bfl_tf.statistics import Total
 CORRECTS = ('gradients', 'weights')
 
 
-def _sent(update, weight, reference):
-  return {'change': weight * update.extras[Part.name], 'updates': 1.0}
+def _drift(update, weight, reference):
+  moved = reference.mean.astype(np.float64) - update.model.mean
+  return {'drift': moved * (weight / update.trace.sum_rates), 'updates': 1.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Stage(server.Stage):
   num_clients: int
 
   name = 'scaffold'
-  statistics = (Total(_sent),)
+  statistics = (Total(_drift),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns c = 0, `[num_trainable]` float32, and w = 0 of 0 updates."""
@@ -66,7 +66,8 @@ class Stage(server.Stage):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
     updates = slot['updates'] + sums['updates']
     weight = (slot['weight'] * slot['updates'] + sums['weight']) / updates
-    change = sums['change'] / self.num_clients
+    change = sums['drift'] - sums['weight'] * slot['control']
+    change /= self.num_clients
     control = (slot['control'] * slot['weight'] + change) / weight
     slot = {
       'control': control.astype(np.float32),
@@ -127,5 +128,4 @@ class Part(training.Part):
   def finish(self, model, carry, trace):
     start, server_control, control = carry
     drift = (start - model.mean) / trace.sum_rates
-    new = control - server_control + drift
-    return model, new - control, new
+    return model, None, control - server_control + drift

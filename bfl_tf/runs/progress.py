@@ -38,6 +38,8 @@ class Progress:
       # Under privacy, the clients are not named.
       clients = ', '.join(row['rejected'].split()[:10]) or 'not named'
       shown.append(f'rejected {number} (client {clients})')
+    if number := row.get('clients_clipped'):
+      shown.append(f'scaled down {number}')
     width = len(str(self._num_rounds))
     self.say(
       f'round {row["round"]:{width}}/{self._num_rounds}  '

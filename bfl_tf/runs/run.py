@@ -172,8 +172,7 @@ class Run:
     )
     if state is not None:
       # A checkpoint does not contain slots without arrays.
-      stages = self._experiment.method.stages
-      fresh = state_lib.fresh_slots(stages, state.model)
+      fresh = self._experiment.method.fresh_slots(state.model)
       state = state._replace(slots={**fresh, **state.slots})
       self._state, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')

@@ -38,8 +38,8 @@ def result_spec(
       hooks, so that a debugger would stop in them without values.
 
   Returns:
-    `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
-    dimensions that a part determines during training are None.
+    `tf.TensorSpec`s of the result of `Worker.train`. Dimensions that a part
+    determines during training are None.
   """
   chain = Chain(parts).with_layout(layout)
   seconds = [each.with_layout(layout) for each in chain.seconds.values()]
@@ -68,10 +68,11 @@ def result_spec(
         )
   traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
   outputs = traced.structured_outputs
-  extras, report = tf.nest.map_structure(
-    tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
+  extras, report, factor = tf.nest.map_structure(
+    tf.TensorSpec.from_tensor,
+    (outputs.extras, outputs.trace.report, outputs.model.factor),
   )
-  model = given[0]._replace(factor=tasks.any_rows(given[0].factor))
+  model = given[0]._replace(factor=factor)
   trace = _trace_spec()._replace(report=report)
   return tasks.Result(model, extras, given[2], trace)
 

@@ -51,6 +51,11 @@ class Inference:
     """Whether the owner has the settings of the objective."""
     return self.role in ('variant', 'client_optimizer')
 
+  @property
+  def keeps_scale(self) -> bool:
+    """Whether a client's training begins at the scales of the broadcast."""
+    return self.role == 'variant'
+
   def num_samples(self, wanted: int) -> int:
     """Returns the number of samples that a posterior needs: `wanted`, or 1."""
     is_random = self.scope == 'all' and self.by_samples
@@ -168,6 +173,10 @@ class OptimizerInference(Inference):
   optimizer: Any = None
 
   is_sampled = True
+
+  @property
+  def keeps_scale(self):
+    return not self.optimizer.curvature_samples
 
   def initial(self, start):
     at_a_point = start.at_a_point()

@@ -2,7 +2,7 @@
 
 For every client part, each field of an update gets values that no client would
 send. The update is rejected, or all other clients still train in the next
-round.
+round. In the second test, a hostile client attacks in each of four rounds.
 """
 
 import numpy as np
@@ -64,6 +64,49 @@ def test_a_strange_field_is_rejected_or_harms_no_other_client(name):
     else:
       after = federation.federated_round(pieces, state).info
       assert after['rejected'] in ('', '0'), (field, after)
+
+
+def changed_by(mean, scale, buffers):
+  """Returns an attack: factors of a change and of scales, and a value."""
+
+  def attack(model, start):
+    model = model.replace_mean(start.mean + mean * (model.mean - start.mean))
+    return model._replace(
+      scale=model.scale * np.float32(scale),
+      factor=model.factor * np.float32(scale),
+      buffers=np.full_like(start.buffers, buffers),
+    )
+
+  return attack
+
+
+ATTACKS = (
+  changed_by(-1000, 1, 1e6), changed_by(1, 1e-5, -1e18),
+  changed_by(1000, 100, -1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_a_client_that_attacks_in_each_round_excludes_no_other_client(name):
+  settings = {'client_parts': (name,), **CONFIGS[name]}
+  if settings.get('variant') != 'flipout' and name != 'local_layers':
+    settings['model'] = 'toys:normalized'
+  pieces = toys.experiment(**settings)
+
+  for attack in ATTACKS:
+
+    @toys.Engine
+    def hostile(experiment, state, clients, attack=attack):
+      for client, update in engine.Local()(experiment, state, clients):
+        if not client:
+          update = update._replace(model=attack(update.model, state.model))
+        yield client, update
+
+    state, rows = toys.execute(pieces, 4, engine=hostile)
+    assert all(row['rejected'] in ('', '0') for row in rows), (attack, rows)
+    assert all(np.isfinite(vector).all() for vector in state.model)
+    variances = state.model.buffers[pieces.method.layout.is_variance()]
+    assert np.all(variances >= 0)
 
 
 def changed(update):

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, statistics, weights
-from bfl_tf.federation.engine import Local
+from bfl_tf import federation, statistics, training, weights
 from bfl_tf.methods import fednova
 
-STAGE = fednova.Stage
 EMPTY = np.zeros(0, np.float32)
 MOMENTUM = {'sgd.momentum': 0.9}
 
@@ -20,26 +18,18 @@ def length(steps, momentum):
 
 
 @pytest.mark.parametrize('rho, nesterov', [(0.0, 0), (0.9, 0), (0.9, 1)])
-def test_clients_send_the_papers_norm_times_the_learning_rate(rho, nesterov):
-  settings = {'sgd.momentum': rho, 'sgd.nesterov': bool(nesterov)}
-  pieces = toys.experiment(
-    client_parts=('fednova',), local_epochs=3, **settings
-  )
-  sent = {}
-
-  @toys.Engine
-  def engine(experiment, state, clients):
-    for client, update in Local()(experiment, state, clients):
-      sent[client] = update
-      yield client, update
-
-  toys.rounds(pieces, 1, engine=engine)
-  assert len({update.num_examples for update in sent.values()}) > 1
-  for update in sent.values():
-    steps = float(update.trace.steps)
+def test_the_length_is_the_papers_norm_times_the_learning_rate(rho, nesterov):
+  stage = fednova.Stage(training.SGD(rho, bool(nesterov)))
+  for steps in (1, 7):
     norm = length(steps, rho)
     expected = 0.1 * (steps + rho * norm if nesterov else norm)
-    np.testing.assert_allclose(update.extras['fednova'], [expected], rtol=1e-5)
+    assert stage.length(np.full(steps, 0.1)) == pytest.approx(expected)
+
+
+def test_the_length_counts_the_rate_of_each_step():
+  # By hand: velocities 1 and 1.5, rates 0.2 and 0.1.
+  stage = fednova.Stage(training.SGD(0.5))
+  assert stage.length(np.array([0.2, 0.1])) == pytest.approx(0.35)
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
@@ -67,7 +57,8 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
   optima = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]])
   sizes, steps, rate = [10, 20, 30], [1, 10, 3], 1e-3
   central = np.average(optima, axis=0, weights=sizes)
-  (statistic,), stage = STAGE.statistics, STAGE()
+  stage = fednova.Stage(training.SGD(momentum))
+  (statistic,) = stage.statistics
 
   def model(x):
     return weights.Weights(EMPTY, EMPTY, x, EMPTY)
@@ -75,13 +66,12 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
   x = fedavg = np.zeros(2)
   for _ in range(2000):
     ends = [
-      (descended(x, o, t, rate, momentum), rate * length(t, momentum), n)
+      (descended(x, o, t, rate, momentum), np.full(t, rate), n)
       for o, t, n in zip(optima, steps, sizes)
     ]
     weighed = []
-    for client, (end, way, size) in enumerate(ends):
-      extras = {'fednova': np.array([way])}
-      update = statistics.ClientUpdate(client, size, model(end), extras)
+    for client, (end, rates, size) in enumerate(ends):
+      update = statistics.ClientUpdate(client, size, model(end), rates=rates)
       weighed.append((update, size))
     results = {statistic: statistics.reduced(statistic, weighed, model(x))[0]}
     state = federation.State(0, model(x), {}, {})
