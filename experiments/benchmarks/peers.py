@@ -68,6 +68,7 @@ def run(
           continue
         try:
           speeds[peer].append(images / execute())
+          print(f'{peer}: {speeds[peer][-1]:.0f} images/s', flush=True)
         except concurrent.futures.BrokenExecutor as error:
           print(f'{peer}: {error}', flush=True)
           peers[peer] = None
@@ -113,9 +114,7 @@ def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
     if not there:
       peers[name] = None
       continue
-    # A forked process would keep the threads and graph rewrites of this one.
-    spawn = multiprocessing.get_context('spawn')
-    pool = concurrent.futures.ProcessPoolExecutor(1, spawn)
+    pool = measuring.process_pool(1)
     stack.enter_context(pool)
     its = config.replace(mixed_precision='mixed' in name)
     try:

@@ -6,7 +6,6 @@ layout, and the optimizer is fused.
 
 from collections.abc import Callable
 import concurrent.futures
-import multiprocessing
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from bfl_tf import training
 from bfl_tf.config.config import Config
 from bfl_tf.runs import executor
-from experiments.benchmarks import torch_peer
+from experiments.benchmarks import measuring, torch_peer
 
 # In a training process: the function of the client's number and the weights.
 _trains: list[Callable[[int, dict], dict]] = []
@@ -24,9 +23,7 @@ _trains: list[Callable[[int, dict], dict]] = []
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns a label and a function that runs one round."""
   processes = training.bounded(config.num_workers)
-  pool = concurrent.futures.ProcessPoolExecutor(
-    processes, multiprocessing.get_context('spawn'), _start, (config,)
-  )
+  pool = measuring.process_pool(processes, _start, (config,))
   with np.load(config.dataset) as arrays:
     shape = np.moveaxis(arrays['x_train'][:1], -1, 1).shape[1:]
   start = torch_peer.arrays_of(torch_peer.NETWORKS[config.model](shape))
