@@ -52,6 +52,8 @@ class Config(
     method: Name of the method file that the config was made with, or ''. It is
       a label: the fields and settings contain the flags of the file.
     selection: The selected methods with their settings.
+    given: The values and the stronger names that `of` was called with, or
+      None. `replace` starts from them, before a method file was read.
 
   Raises:
     ValueError: A value is out of its bounds, or a setting belongs to no
@@ -68,6 +70,10 @@ class Config(
 
   selection: selection_lib.Selection = dataclasses.field(
     init=False, repr=False, compare=False
+  )
+
+  given: tuple[dict[str, Any], set[str]] | None = dataclasses.field(
+    default=None, init=False, repr=False, compare=False
   )
 
   def __post_init__(self):
@@ -134,6 +140,7 @@ class Config(
       typed: Names of values that are stronger than the method file. Settings
         among them are not ignored: they raise a ValueError.
     """
+    given = dict(values), {*typed}
     method, values = _expanded(values, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
@@ -142,12 +149,13 @@ class Config(
     kept = {name: v for name, v in values.items() if name not in dropped}
     fields = {name: v for name, v in kept.items() if name in FIELDS}
     chosen = {name: v for name, v in kept.items() if name not in FIELDS}
-    return cls(**fields, settings=chosen).labelled(method)
+    return cls(**fields, settings=chosen).labelled(method, given)
 
-  def labelled(self, method: str) -> 'Config':
-    """Returns the same config with a method's name as its label."""
+  def labelled(self, method: str, given: Any = None) -> 'Config':
+    """Returns the same config with other attributes `method` and `given`."""
     made = copy.copy(self)
     object.__setattr__(made, 'method', method)
+    object.__setattr__(made, 'given', given)
     return made
 
   @classmethod
@@ -163,17 +171,28 @@ class Config(
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields and settings, or another `method`.
 
-    Settings of methods that are no longer selected are dropped.
+    The result equals that of `of` or `from_flagfile` with these changes, so a
+    new method starts from the task as it was given. Changes of earlier calls
+    remain stronger than the method file. Settings of methods that are no longer
+    selected are dropped.
+
+    A run directory stores values in which the method file is already applied.
+    A config that is read from there takes them as the values of its task: it
+    keeps the client optimizer of its former method, unless the new method names
+    one.
     """
     changes |= changes.pop('settings', {})
-    values = {name: vars(self)[name] for name in FIELDS} | changes
-    fields = {name: v for name, v in values.items() if name in FIELDS}
-    dropped = _unused({**fields, **self.settings})
-    kept = {k: v for k, v in self.settings.items() if k not in dropped}
-    made = Config.of({**kept, **values}, typed=changes)
-    if 'method' in changes:
-      return made
-    return made.labelled(method_file.label(self.method, changes))
+    values, typed = self.given or (
+      {name: vars(self)[name] for name in FIELDS} | self.settings,
+      set(),
+    )
+    values, typed = values | changes, typed | changes.keys()
+    unused = {*_unused(_expanded(values, typed)[1])} - changes.keys()
+    kept = {name: v for name, v in values.items() if name not in unused}
+    made = Config.of(kept, typed - unused)
+    label = method_file.label(self.method, changes)
+    label = made.method if 'method' in values else label
+    return made.labelled(label, (values, typed))
 
   def get(self, key: str) -> Any:
     """Returns a field, or a setting; None if its method is not selected."""
