@@ -1,25 +1,19 @@
 """Loading of a finished run together with its data."""
 
+from collections.abc import Mapping
 import os
 import pathlib
+import types
 from typing import NamedTuple
+
+import numpy as np
 
 from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
+from bfl_tf.declare import user_code
 from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
-
-
-def calibrate(
-  trained: model.Trained, held: data.Split, score: str
-) -> prediction_sets.PredictionSets:
-  """Returns prediction sets, calibrated on held-out examples."""
-  # Counts over all examples equal the sum of the counts per site.
-  counts = site_statistics.score_counts(trained.predict(held.x), held.y, score)
-  return prediction_sets.PredictionSets.of(
-    [counts], trained.num_samples(), score
-  )
 
 
 class LoadedRun(NamedTuple):
@@ -32,6 +26,8 @@ class LoadedRun(NamedTuple):
       are none.
     test: Test examples to be scored.
     score: Score of the prediction sets, as in `PredictionSets`.
+    rejected: Reason why a site has no model, by site. Its examples are left
+      out.
   """
 
   trained: model.Trained
@@ -39,6 +35,30 @@ class LoadedRun(NamedTuple):
   calibration: data.Split | None
   test: data.Split
   score: str
+  rejected: Mapping[str, str] = types.MappingProxyType({})
+
+  def predict(self, share: data.Split) -> model.AnyPrediction:
+    """Returns predictions of the run's model.
+
+    If the global model is not usable, the personal model of each site predicts
+    the examples of the site.
+    """
+    trained, sites = self.trained, share.sites
+    if not (trained.needs_site and sites):
+      return trained.predict(share.x)
+    found = [trained.personal(s).predict(share.x[rows]) for s, rows in sites]
+    order = np.argsort(np.concatenate([rows for _, rows in sites]))
+    return type(found[0])(*(np.concatenate(v)[order] for v in zip(*found)))
+
+  def sets(
+    self, prediction: model.AnyPrediction, y: np.ndarray
+  ) -> prediction_sets.PredictionSets:
+    """Returns prediction sets, calibrated on predictions with labels."""
+    # Counts over all examples equal the sum of the counts per site.
+    counts = site_statistics.score_counts(prediction, y, self.score)
+    return prediction_sets.PredictionSets.of(
+      [counts], self.trained.num_samples(), self.score
+    )
 
 
 def load_run(
@@ -93,4 +113,17 @@ def load_run(
       str(path), test, 'calibrate_on_test', calibrate_on_test
     )
     held, test = test.take(taken), test.take(rest)
-  return LoadedRun(trained, dataset, held, test, score)
+  rejected = {}
+  if trained.needs_site and test.ids is not None:
+    names = dict(test.sites) | dict(held.sites if held else ())
+    models = {name: user_code.attempt(trained.personal, name) for name in names}
+    rejected = {
+      k: str(v) for k, v in models.items() if isinstance(v, Exception)
+    }
+    held, test = (
+      share and share.take(np.flatnonzero(~np.isin(share.ids, [*rejected])))
+      for share in (held, test)
+    )
+    if not len(test.y):
+      raise ValueError(f'{path}: {next(iter(rejected.values()))}')
+  return LoadedRun(trained, dataset, held, test, score, rejected)

@@ -212,7 +212,8 @@ class Trained:
   def personal(self, client: str) -> Trained:
     """Returns a client's personal model; arguments and errors as in `memory`.
 
-    A client that was never sampled has that of its initial memory.
+    A client that was never sampled has that of its initial memory, unless
+    `needs_site`.
     """
     if not self.has_personal_models:
       raise ValueError(
@@ -226,7 +227,14 @@ class Trained:
 
     Args:
       memory: Memory by part name; None for the initial memory.
+
+    Raises:
+      ValueError: The client was never sampled, and `needs_site`.
     """
+    if memory is None and self.needs_site:
+      raise ValueError(
+        'the client was never sampled, so its personal model is not trained.'
+      )
     plan = self._plan.with_layout(self._predictors[0].layout)
     return self.replace(personal.model_of(plan, self.weights, memory))
 
@@ -234,6 +242,22 @@ class Trained:
   def has_personal_models(self) -> bool:
     """Whether the clients of the run have personal models."""
     return personal.makes_models(self._plan)
+
+  @property
+  def needs_site(self) -> bool:
+    """Whether only personal models are usable, as with `--method=fedper`."""
+    return not personal.has_global_model(self._plan)
+
+  def check_usable(self) -> None:
+    """Raises a ValueError for a global model with untrained weights."""
+    if self.needs_site and self.clients:
+      parts = ','.join(self.config.client_parts)
+      raise ValueError(
+        f'the global model of this run is not usable: with --client_parts='
+        f'{parts}, some of its weights are trained on the clients only. Use '
+        'the personal model of a client: bfl-tf predict --site=NAME, or '
+        'personal(NAME) in Python.'
+      )
 
   @functools.cached_property
   def model(self) -> tf_keras.Model:
@@ -303,8 +327,10 @@ class Trained:
 
     Raises:
       ValueError: The shape or type of the examples is wrong, `num_samples` is
-        below 1, or the model diverged and its probabilities are not finite.
+        below 1, the model diverged and its probabilities are not finite, or
+        the run has personal models only.
     """
+    self.check_usable()
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
     if self.members:
@@ -331,10 +357,10 @@ class Trained:
     Raises:
       ValueError: The run has no calibration examples.
     """
-    if self.temperature is None:
+    if self.temperature is None or self.needs_site:
       raise ValueError(
-        'the run has no fitted temperature: train it with '
-        '--calibration_fraction.'
+        'this model has no fitted temperature: only the global model of a run '
+        'with --calibration_fraction has one.'
       )
     if isinstance(prediction, NumericPrediction):
       mean, scale, *variances = prediction

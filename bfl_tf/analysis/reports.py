@@ -1,4 +1,4 @@
-"""Scores of a global model on the test examples of each site."""
+"""Scores of a run's model on the test examples of each site."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -37,7 +37,9 @@ class Report:
       standard deviation over sites.
     together: Statistics of all examples.
     sets: Prediction sets from the calibration examples, or None.
-    rejected: Reason why a site did not reply, by site.
+    rejected: Reason why a site was not scored, by site.
+    of_personal: Whether all scores are those of personal models, because the
+      global model is not usable.
   """
 
   sites: list[Row]
@@ -46,6 +48,7 @@ class Report:
   together: site_statistics.Statistics = dataclasses.field(compare=False)
   sets: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  of_personal: bool = False
 
   @classmethod
   def of(
@@ -56,6 +59,7 @@ class Report:
     sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
+    rejected: Mapping[str, str] = types.MappingProxyType({}),
   ) -> 'Report':
     """Builds the tables.
 
@@ -66,6 +70,7 @@ class Report:
       sets: Prediction sets of the statistics.
       client_names: Site of each client; empty if clients are not sites.
       personalized: Additional columns, by site.
+      rejected: Reason why a site was not scored, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
@@ -83,7 +88,9 @@ class Report:
     whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(sites, classes, table, together, sets)
+    return cls(
+      sites, classes, table, together, sets, rejected, trained.needs_site
+    )
 
 
 def report(
@@ -101,11 +108,11 @@ def report(
       that do not depend on the calibration examples.
   """
   trained, test = run.trained, run.test
-  prediction, y, sets = trained.predict(test.x), test.y, None
+  prediction, y, sets = run.predict(test), test.y, None
   if calibrated:
     prediction = trained.calibrated(prediction)
   elif run.calibration:
-    sets = loading.calibrate(trained, run.calibration, run.score)
+    sets = run.sets(run.predict(run.calibration), run.calibration.y)
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)
@@ -124,6 +131,7 @@ def report(
     sets,
     names,
     _merged(_personal_scores(run), _own_scores(run, personalized)),
+    run.rejected,
   )
 
 

@@ -179,6 +179,11 @@ def check_choice(
         f'--choose_by={score} needs methods with personal models: choose '
         'another score.'
       )
+    if own == name and not personal.has_global_model(plan.Plan.of(config)):
+      raise ValueError(
+        f'--choose_by={score} scores a global model whose weights are not all '
+        f'trained: choose --choose_by=validation_personal_{name}.'
+      )
     if own not in {each.name for each in table}:
       raise ValueError(
         f'--choose_by={score} does not apply to --likelihood='

@@ -229,3 +229,16 @@ def test_an_exported_model_predicts_alike_without_this_package(folder, run):
   # Another seed gives different predictions.
   other = bfl_tf.load(run).predict(x, seed=1)
   assert not np.allclose(other.probs, ours.probs, rtol=1e-3)
+
+
+@pytest.mark.process
+def test_without_a_usable_global_model_a_site_must_be_named(folder, tmp_path):
+  run = site_data.execute(tmp_path, **site_data.LOCAL)
+  for binary in ('predict', 'export'):
+    flags = [f'--run={run}', f'--output={tmp_path / binary}']
+    flags += [f'--input={folder}/good.csv'] * (binary == 'predict')
+    (code, _, error), good = binaries.drive(
+      f'experiments.{binary}', [flags, [*flags, '--site=odd']]
+    )
+    assert (code, error.count('\n')) == (2, 1) and '--site' in error, error
+    assert good[0] == 0 and (tmp_path / binary).exists(), good
