@@ -11,7 +11,6 @@ import numpy as np
 from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
-from bfl_tf.declare import user_code
 from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
 
@@ -26,8 +25,7 @@ class LoadedRun(NamedTuple):
       are none.
     test: Test examples to be scored.
     score: Score of the prediction sets, as in `PredictionSets`.
-    rejected: Reason why a site has no model, by site. Its examples are left
-      out.
+    rejected: Reason why a site is left out, by site.
   """
 
   trained: model.Trained
@@ -38,11 +36,7 @@ class LoadedRun(NamedTuple):
   rejected: Mapping[str, str] = types.MappingProxyType({})
 
   def predict(self, share: data.Split) -> model.AnyPrediction:
-    """Returns predictions of the run's model.
-
-    If the global model is not usable, the personal model of each site predicts
-    the examples of the site.
-    """
+    """Predicts a share: by site if only personal models are usable."""
     trained, sites = self.trained, share.sites
     if not (trained.needs_site and sites):
       return trained.predict(share.x)
@@ -114,16 +108,16 @@ def load_run(
     )
     held, test = test.take(taken), test.take(rest)
   rejected = {}
-  if trained.needs_site and test.ids is not None:
-    names = dict(test.sites) | dict(held.sites if held else ())
-    models = {name: user_code.attempt(trained.personal, name) for name in names}
-    rejected = {
-      k: str(v) for k, v in models.items() if isinstance(v, Exception)
-    }
-    held, test = (
-      share and share.take(np.flatnonzero(~np.isin(share.ids, [*rejected])))
-      for share in (held, test)
+  sites = (held or test).sites + test.sites if trained.needs_site else []
+  for site, _ in sites:
+    try:
+      trained.personal(site)
+    except ValueError as error:
+      rejected[site] = str(error)
+  if rejected:
+    of_test, of_held = (
+      np.flatnonzero(~np.isin(np.asarray(share.ids, str), [*rejected]))
+      for share in (test, held or test)
     )
-    if not len(test.y):
-      raise ValueError(f'{path}: {next(iter(rejected.values()))}')
+    test, held = test.take(of_test), held and held.take(of_held)
   return LoadedRun(trained, dataset, held, test, score, rejected)

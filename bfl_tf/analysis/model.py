@@ -227,9 +227,6 @@ class Trained:
 
     Args:
       memory: Memory by part name; None for the initial memory.
-
-    Raises:
-      ValueError: The client was never sampled, and `needs_site`.
     """
     if memory is None and self.needs_site:
       raise ValueError(

@@ -176,22 +176,18 @@ class Config(
     remain stronger than the method file. Settings of methods that are no longer
     selected are dropped.
 
-    A run directory stores values in which the method file is already applied.
-    A config that is read from there takes them as the values of its task: it
-    keeps the client optimizer of its former method, unless the new method names
-    one.
+    A config of a run directory contains the values of its method file: its
+    client optimizer is then that of the task.
     """
     changes |= changes.pop('settings', {})
-    values, typed = self.given or (
-      {name: vars(self)[name] for name in FIELDS} | self.settings,
-      set(),
-    )
+    own: dict[str, Any] = {name: vars(self)[name] for name in FIELDS}
+    values, typed = self.given or ({**own, **self.settings}, set())
     values, typed = values | changes, typed | changes.keys()
     unused = {*_unused(_expanded(values, typed)[1])} - changes.keys()
     kept = {name: v for name, v in values.items() if name not in unused}
     made = Config.of(kept, typed - unused)
-    label = method_file.label(self.method, changes)
-    label = made.method if 'method' in values else label
+    kept_label = method_file.label(self.method, changes)
+    label = made.method if 'method' in values else kept_label
     return made.labelled(label, (values, typed))
 
   def get(self, key: str) -> Any:
