@@ -116,7 +116,10 @@ def _read_sets(run, trained):
 def _write(path, chunks):
   """Writes a temporary file and renames it."""
   try:
-    with files.replacing(path) as new, new.open('w', newline='') as file:
+    with (
+      files.replacing(path) as new,
+      new.open('w', newline='', encoding='utf-8') as file,
+    ):
       writer = csv.writer(file, lineterminator='\n')
       for number, columns in enumerate(chunks):
         if not number:

@@ -33,7 +33,7 @@ def rows(per_site=60, seed=0):
 
 def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
   """Writes the table."""
-  with path.open('w', newline='') as file:
+  with path.open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([header, *(rows() if lines is None else lines)])
   return path
 

@@ -64,7 +64,7 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
   for site, rows in held.sites:
     path = personalized.folder(run_dir, site)
     own, sets = analysis.load(path), prediction_sets.read(path)
-    text = (path / 'site.json').read_text()
+    text = (path / 'site.json').read_text('utf-8')
     assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
     # Sets use the site's own calibration share. The thresholds are the 23rd and
     # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
@@ -168,7 +168,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
   analysis.load(folder.with_name('odd'))
   put(3, 'north')
   assert toys.same(analysis.load(folder).weights, model)
-  assert json.loads((folder / 'site.json').read_text()) == {
+  assert json.loads((folder / 'site.json').read_text('utf-8')) == {
     'site': 'north', 'personalize_epochs': 3,
   }  # fmt: skip
 

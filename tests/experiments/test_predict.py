@@ -107,7 +107,7 @@ def outputs(folder, run, sited):
 
 
 def read(path):
-  with path.open(newline='') as file:
+  with path.open(newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
 
@@ -175,7 +175,7 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
   }  # fmt: skip
-  sets = json.loads((path / 'conformal.json').read_text())
+  sets = json.loads((path / 'conformal.json').read_text('utf-8'))
   assert sets['levels'] == [0.9, 0.95]
   opened = loading.load_run(path)
   assert sets['num_examples'] == len(opened.calibration.y)

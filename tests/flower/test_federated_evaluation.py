@@ -98,7 +98,7 @@ def test_the_server_writes_the_report_and_prints_its_path(
 ):
   servers._score(wines.grid(files[:3]), wines.settings(run_dir))
   lines = capsys.readouterr().out.splitlines()
-  with (run_dir / 'sites' / 'sites.csv').open() as file:
+  with (run_dir / 'sites' / 'sites.csv').open(encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
   found = ask(run_dir, files)
   assert [float(row['nll']) for row in rows] == [
@@ -281,7 +281,7 @@ def test_nodes_score_the_personal_models_that_they_keep(
   flags = '\n'.join(flags_file.flag_lines(config))
   servers._execute(grid, wines.settings(path, flags))
   servers._score(grid, wines.settings(path))
-  with (path / 'sites' / 'sites.csv').open() as file:
+  with (path / 'sites' / 'sites.csv').open(encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
   trained = analysis.load(path)
   with pytest.raises(ValueError, match='on the nodes'):

@@ -61,7 +61,7 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   path = shutil.copytree(finished, tmp_path / 'run')
   READERS[name](path)
   file = path / name
-  text = file.read_text()
+  text = file.read_text('utf-8')
   damaged = [text[: len(text) // 2], 'null', '[]', '{"final": null}', '\0']
   if name == run_files.FLAGS:
     damaged = ['', '\0' * 99, 'x' + text]
@@ -101,10 +101,10 @@ def test_a_truncated_partition_is_written_again_before_training(tmp_path):
   config = fake.CONFIG.replace(num_rounds=2)
   fake.execute(tmp_path, config)
   path = tmp_path / run_files.PARTITION
-  text = path.read_text()
+  text = path.read_text('utf-8')
   path.write_text(text[:-3])
   fake.execute(tmp_path, config.replace(num_rounds=3))
-  assert path.read_text() == text
+  assert path.read_text('utf-8') == text
 
 
 def test_metrics_that_are_no_text_are_rejected(tmp_path):
