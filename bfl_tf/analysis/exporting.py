@@ -36,8 +36,7 @@ def export(
 
   Raises:
     ValueError: The folder is not empty, `num_samples` is below 1, or it is
-      above 1 for a posterior over all weights. Or the run has personal models
-      only.
+      above 1 for a posterior over all weights, or only personal models exist.
   """
   trained.check_usable()
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)

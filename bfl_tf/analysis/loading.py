@@ -1,9 +1,7 @@
 """Loading of a finished run together with its data."""
 
-from collections.abc import Mapping
 import os
 import pathlib
-import types
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +23,6 @@ class LoadedRun(NamedTuple):
       are none.
     test: Test examples to be scored.
     score: Score of the prediction sets, as in `PredictionSets`.
-    rejected: Reason why a site is left out, by site.
   """
 
   trained: model.Trained
@@ -33,7 +30,6 @@ class LoadedRun(NamedTuple):
   calibration: data.Split | None
   test: data.Split
   score: str
-  rejected: Mapping[str, str] = types.MappingProxyType({})
 
   def predict(self, share: data.Split) -> model.AnyPrediction:
     """Predicts a share: by site if only personal models are usable."""
@@ -107,17 +103,4 @@ def load_run(
       str(path), test, 'calibrate_on_test', calibrate_on_test
     )
     held, test = test.take(taken), test.take(rest)
-  rejected = {}
-  sites = (held or test).sites + test.sites if trained.needs_site else []
-  for site, _ in sites:
-    try:
-      trained.personal(site)
-    except ValueError as error:
-      rejected[site] = str(error)
-  if rejected:
-    of_test, of_held = (
-      np.flatnonzero(~np.isin(np.asarray(share.ids, str), [*rejected]))
-      for share in (test, held or test)
-    )
-    test, held = test.take(of_test), held and held.take(of_held)
-  return LoadedRun(trained, dataset, held, test, score, rejected)
+  return LoadedRun(trained, dataset, held, test, score)

@@ -212,8 +212,7 @@ class Trained:
   def personal(self, client: str) -> Trained:
     """Returns a client's personal model; arguments and errors as in `memory`.
 
-    A client that was never sampled has that of its initial memory, unless
-    `needs_site`.
+    A client that was never sampled has that of its initial memory.
     """
     if not self.has_personal_models:
       raise ValueError(
@@ -230,7 +229,8 @@ class Trained:
     """
     if memory is None and self.needs_site:
       raise ValueError(
-        'the client was never sampled, so its personal model is not trained.'
+        'a client was never sampled, so that its personal model is not '
+        'trained: continue the run with more --num_rounds.'
       )
     plan = self._plan.with_layout(self._predictors[0].layout)
     return self.replace(personal.model_of(plan, self.weights, memory))
@@ -243,16 +243,14 @@ class Trained:
   @property
   def needs_site(self) -> bool:
     """Whether only personal models are usable, as with `--method=fedper`."""
-    return not personal.has_global_model(self._plan)
+    return not all(part.trains_global_model for part in self._plan.parts)
 
   def check_usable(self) -> None:
     """Raises a ValueError for a global model with untrained weights."""
     if self.needs_site and self.clients:
-      parts = ','.join(self.config.client_parts)
       raise ValueError(
-        f'the global model of this run is not usable: with --client_parts='
-        f'{parts}, some of its weights are trained on the clients only. Use '
-        'the personal model of a client: bfl-tf predict --site=NAME, or '
+        'the global model of this run is not usable, because its clients keep '
+        'some layers: name a client, with --site of bfl-tf predict or '
         'personal(NAME) in Python.'
       )
 
@@ -324,8 +322,7 @@ class Trained:
 
     Raises:
       ValueError: The shape or type of the examples is wrong, `num_samples` is
-        below 1, the model diverged and its probabilities are not finite, or
-        the run has personal models only.
+        below 1, or the model is not usable, for example because it diverged.
     """
     self.check_usable()
     x, draws = self._raw(x), self.draws(seed)

@@ -37,9 +37,8 @@ class Report:
       standard deviation over sites.
     together: Statistics of all examples.
     sets: Prediction sets from the calibration examples, or None.
-    rejected: Reason why a site was not scored, by site.
-    of_personal: Whether all scores are those of personal models, because the
-      global model is not usable.
+    rejected: Reason why a site did not reply, by site.
+    of_personal: Whether all scores are those of personal models.
   """
 
   sites: list[Row]
@@ -59,7 +58,6 @@ class Report:
     sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
-    rejected: Mapping[str, str] = types.MappingProxyType({}),
   ) -> 'Report':
     """Builds the tables.
 
@@ -70,7 +68,6 @@ class Report:
       sets: Prediction sets of the statistics.
       client_names: Site of each client; empty if clients are not sites.
       personalized: Additional columns, by site.
-      rejected: Reason why a site was not scored, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
@@ -88,9 +85,7 @@ class Report:
     whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(
-      sites, classes, table, together, sets, rejected, trained.needs_site
-    )
+    return cls(sites, classes, table, together, sets, {}, trained.needs_site)
 
 
 def report(
@@ -131,7 +126,6 @@ def report(
     sets,
     names,
     _merged(_personal_scores(run), _own_scores(run, personalized)),
-    run.rejected,
   )
 
 

@@ -52,8 +52,7 @@ class Config(
     method: Name of the method file that the config was made with, or ''. It is
       a label: the fields and settings contain the flags of the file.
     selection: The selected methods with their settings.
-    given: The values and the stronger names that `of` was called with, or
-      None. `replace` starts from them, before a method file was read.
+    given: Arguments of `of`, with which `replace` starts, or None.
 
   Raises:
     ValueError: A value is out of its bounds, or a setting belongs to no
@@ -171,13 +170,9 @@ class Config(
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields and settings, or another `method`.
 
-    The result equals that of `of` or `from_flagfile` with these changes, so a
-    new method starts from the task as it was given. Changes of earlier calls
-    remain stronger than the method file. Settings of methods that are no longer
-    selected are dropped.
-
-    A config of a run directory contains the values of its method file: its
-    client optimizer is then that of the task.
+    The result is that of `of` with these changes, so a new method starts from
+    the task as it was given. In a run directory, the values of the method file
+    belong to the task. Settings of methods that are not selected are dropped.
     """
     changes |= changes.pop('settings', {})
     own: dict[str, Any] = {name: vars(self)[name] for name in FIELDS}

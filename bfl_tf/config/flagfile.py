@@ -20,7 +20,6 @@ _DEFINE: Mapping[type, Any] = {
 }
 # The presets are installed next to this package.
 INSTALLED = pathlib.Path(__file__).parents[2] / 'experiments'
-_FLAGFILE = re.compile(r'--?flagfile=')
 _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
@@ -112,8 +111,16 @@ def split(
     word = words.pop(0)
     if re.fullmatch(r'--?flagfile', word) and words:
       word = f'{word}={words.pop(0)}'
-    from_file = _FLAGFILE.match(word)
-    for line in _lines(from_file.string) if from_file else [word]:
+    from_file = re.match(r'--?flagfile=', word)
+    if from_file:
+      word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
+    try:
+      lines = [word]
+      if from_file:
+        lines = values.read_flags_from_files(lines, False)
+    except UnicodeDecodeError as error:
+      raise ValueError(f'{word} is not UTF-8 text.') from error
+    for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:
         (of_files if from_file else rest).append(line)
@@ -128,25 +135,6 @@ def split(
   given.texts |= typed
   given.typed += typed
   return [*arguments[:1], *of_files, *rest], given
-
-
-def _lines(flag: str, seen: tuple[str, ...] = ()) -> list[str]:
-  """Returns the lines of a flag file; absl reads it in the user's locale."""
-  path = _found(pathlib.Path(_FLAGFILE.sub('', flag)).expanduser())
-  try:
-    texts = [line.strip() for line in path.read_text('utf-8').splitlines()]
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{flag} is not UTF-8 text.') from error
-  except OSError as error:
-    raise ValueError(f'{flag}: {error.strerror}.') from error
-  found: list[str] = []
-  seen = (*seen, flag)
-  for text in texts:
-    if not _FLAGFILE.match(text):
-      found += [text] * bool(text and not text.startswith(('#', '//')))
-    elif text not in seen:
-      found += _lines(text, seen)
-  return found
 
 
 def _found(path: pathlib.Path) -> pathlib.Path:

@@ -25,11 +25,6 @@ def makes_models(plan: Plan) -> bool:
   return any(part.has('personal') for part in plan.parts)
 
 
-def has_global_model(plan: Plan) -> bool:
-  """Returns whether the global model of a plan is usable."""
-  return all(part.trains_global_model for part in plan.parts)
-
-
 def is_on_node(memory: Mapping[str, Any] | None) -> bool:
   """Returns whether only the round of a memory is here, as in deployments."""
   return memory is not None and {*memory} == {'round'}

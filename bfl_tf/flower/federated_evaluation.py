@@ -85,7 +85,7 @@ class FederatedEvaluation:
     if trained.has_personal_models:
       own = self._statistics('personal', None)
     by_name = {self.names[client]: sums for client, sums in found.items()}
-    return reports.Report.of(
+    report = reports.Report.of(
       trained,
       by_name,
       functools.reduce(lambda a, b: a.merge(b), by_name.values()),
@@ -95,8 +95,9 @@ class FederatedEvaluation:
         self.names[client]: reports.own_row('personal', sums, None)
         for client, sums in own.items()
       },
-      {self.names[c]: w for c, w in sorted(self.rejected.items())},
     )
+    rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
+    return dataclasses.replace(report, rejected=rejected)
 
   def _statistics(self, share: str, sets: Any) -> dict[int, Any]:
     """Returns statistics by client; arguments as in `_answers`."""

@@ -119,9 +119,8 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
 def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Returns the most probable temperature [3] under a weak prior.
 
-  The prior of log T is the standard normal distribution. Without a prior, T is
-  0 if all examples are right: a weakly informative prior is the usual remedy
-  for such separable examples [4]. With many examples it has little effect.
+  The prior of log T is the standard normal distribution. Without it, T is 0 if
+  all examples are right (separable). Weak priors are the usual remedy [4].
 
   Args:
     probs: Probabilities of calibration examples, separate from test examples.

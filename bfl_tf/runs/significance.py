@@ -77,8 +77,7 @@ def student(differences: np.ndarray) -> Test | None:
   """Tests whether a mean differs from zero.
 
   Args:
-    differences: `[num_seeds]`, finite, independent, approximately normal;
-      made by `difference`.
+    differences: `[num_seeds]`, finite, independent, approximately normal.
 
   Returns:
     The test, or None below two differences.
@@ -153,10 +152,8 @@ def _hall(differences) -> float:
 
 
 def _signs(mean, count):
-  if mean == 0:
-    return 1.0, 1.0
   p = _all_alike(count)
-  return (p, 1.0) if mean > 0 else (1.0, p)
+  return p if mean > 0 else 1.0, p if mean < 0 else 1.0
 
 
 def _all_alike(count):

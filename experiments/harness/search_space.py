@@ -173,13 +173,13 @@ def check_choice(
   for config in chosen_of.values():
     table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
     name = score.removeprefix('validation_')
-    own = name.removeprefix('personal_')
-    if own != name and not personal.makes_models(plan.Plan.of(config)):
+    own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
+    if own != name and not personal.makes_models(clients):
       raise ValueError(
         f'--choose_by={score} needs methods with personal models: choose '
         'another score.'
       )
-    if own == name and not personal.has_global_model(plan.Plan.of(config)):
+    if own == name and not all(p.trains_global_model for p in clients.parts):
       raise ValueError(
         f'--choose_by={score} scores a global model whose weights are not all '
         f'trained: choose --choose_by=validation_personal_{name}.'

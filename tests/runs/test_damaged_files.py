@@ -6,7 +6,7 @@ import shutil
 import fake
 import pytest
 
-from bfl_tf import files, run_files, runs
+from bfl_tf import analysis, files, run_files, runs
 from bfl_tf.analysis import prediction_sets
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
@@ -95,6 +95,16 @@ def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
   (path / name).touch() if name == run_files.PLOTS else (path / name).mkdir()
   with pytest.raises(files.UnreadableError, match=name):
     fake.run(path)
+
+
+def test_the_task_of_another_run_is_rejected(finished, tmp_path):
+  path = shutil.copytree(finished, tmp_path / 'run')
+  file = path / run_files.TASK
+  content = json.loads(file.read_text('utf-8'))
+  content['mean'] = [value + 1 for value in content['mean']]
+  file.write_text(json.dumps(content), 'utf-8')
+  with pytest.raises(files.UnreadableError, match=run_files.TASK):
+    analysis.load(path)
 
 
 def test_a_truncated_partition_is_written_again_before_training(tmp_path):
