@@ -85,17 +85,12 @@ def test_files_are_utf_8_in_any_locale(tmp_path, monkeypatch):
   ):  # fmt: skip
     monkeypatch.setenv(name, value)
   rows = [[f'{n}', 'Zürich', f'{-n}', 'ja'[: n % 2 + 1]] for n in range(20)]
-  header = ['width', 'Spitäler', 'height', 'kind']
-  table = site_data.write(tmp_path / 'sites.csv', rows, header)
-  preset = tmp_path / 'sites.flags'
-  preset.write_text(
-    f'--dataset={table}\n--label_column=kind\n--client_column=Spitäler\n'
-    '--partition=natural\n--num_clients=1\n--model=logistic\n--num_rounds=1\n',
-    'utf-8',
-  )
+  table = site_data.write(tmp_path / 'sites.csv', rows)
   path = tmp_path / 'run'
   code, _, error = binaries.run(
-    'experiments.run', f'--flagfile={preset}', f'--output_dir={path}'
-  )
+    'experiments.run', f'--dataset={table}', f'--output_dir={path}',
+    '--label_column=kind', '--client_column=site', '--partition=natural',
+    '--num_clients=1', '--model=logistic', '--num_rounds=1',
+  )  # fmt: skip
   assert code == 0, error
   assert bfl_tf.load(path).clients == ['Zürich']
