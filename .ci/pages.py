@@ -43,7 +43,7 @@ def on_files(files, config):
       files.append(files_lib.File.generated(config, uri, content=content))
   files.append(
     files_lib.File.generated(
-      config, 'index.md', content=rewrite(README.read_text(), README)
+      config, 'index.md', content=rewrite(README.read_text('utf-8'), README)
     )
   )
   return files
@@ -88,7 +88,7 @@ def rewrite(text: str, source: pathlib.Path) -> str:
 
 def _linked(source: pathlib.Path) -> Iterator[pathlib.Path]:
   """Yields what a page links to that is not in docs/."""
-  text = _CODE.sub('', source.read_text())
+  text = _CODE.sub('', source.read_text('utf-8'))
   for target in _LINK.findall(text):
     path = (source.parent / target).resolve()
     inside = DOCS in path.parents or path == README

@@ -72,7 +72,7 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
 def write_text(path: pathlib.Path, text: str) -> None:
   """Writes a text file atomically."""
   with replacing(path) as new:
-    new.write_text(text)
+    new.write_text(text, 'utf-8')
 
 
 def read_npz(
@@ -110,7 +110,7 @@ def read_json(path: pathlib.Path, hint: Any) -> Any:
     UnreadableError: The file is damaged.
   """
   with reading(path):
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text('utf-8'))
     if not _has_type(content, hint):
       raise TypeError(hint)
     return content

@@ -53,8 +53,8 @@ class Summary(TypedDict):
 def remedy(run_dir: pathlib.Path) -> str:
   """Returns the advice for a damaged file of the state of a run."""
   return (
-    f'restore {CHECKPOINT}, {MEMORIES} and {METRICS} from one copy, or delete '
-    f'{run_dir} to train again'
+    f'restore {TASK}, {CHECKPOINT}, {MEMORIES} and {METRICS} from one copy, or '
+    f'delete {run_dir} to train again'
   )
 
 

@@ -87,7 +87,7 @@ def _everything(unused):
 def _method(name):
   found, texts = [each for each in _methods() if each[0] == name], []
   if name in method_file.names() or name.endswith('.flags'):
-    text = method_file.path_of(name).read_text()
+    text = method_file.path_of(name).read_text('utf-8')
     texts = [f'--method={name}\n\n{text}\nIts components:']
     found = _components(method_file.read(name))
   elif not found and ':' in name:

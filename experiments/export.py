@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from absl import flags
 
-from bfl_tf import analysis
 from bfl_tf.analysis import exporting
 from bfl_tf.startup import tf
 from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
+_SITE = finished.site()
 flags.adopt_module_key_flags(finished)
 _OUTPUT = flags.DEFINE_string(
   'output', None, 'Directory of the SavedModel, which must not exist.'
@@ -27,7 +27,7 @@ def main() -> None:
   run = finished.path()
   if not _OUTPUT.value:
     command_line.fail('--output is missing: name a new folder.')
-  trained = analysis.load(run)
+  trained = finished.model(run, _SITE.value)
   try:
     path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except tf.errors.OpError as error:

@@ -143,13 +143,13 @@ def main() -> int:
 def _rows(path) -> list[dict[str, str]]:
   if not path.exists():
     return []
-  with path.open(newline='') as file:
+  with path.open(newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
 
 def _append(path, row):
   """Adds a line; several processes may run methods of their own."""
-  with path.open('a', newline='') as file:
+  with path.open('a', newline='', encoding='utf-8') as file:
     writer = csv.DictWriter(file, _FIELDS, restval='', lineterminator='\n')
     if not file.tell():
       writer.writeheader()

@@ -6,7 +6,7 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import run_files
+from bfl_tf import analysis, run_files
 from bfl_tf.runs import directory
 from experiments import command_line
 
@@ -18,6 +18,28 @@ def path() -> pathlib.Path:
   if not _RUN.value:
     command_line.fail('--run is missing: name the --output_dir of a run.')
   return pathlib.Path(_RUN.value)
+
+
+def site() -> flags.FlagHolder[str]:
+  """Defines the client whose personal model is used."""
+  return flags.DEFINE_string(
+    'site',
+    '',
+    'Client whose personal model is used, if the method has personal models; '
+    'empty: the global model.',
+  )
+
+
+def model(path: pathlib.Path, site: str) -> analysis.Trained:
+  """Returns the global model of a run, or a client's personal model."""
+  trained = analysis.load(path)
+  if not site:
+    trained.check_usable()
+    return trained
+  try:
+    return trained.personal(site)
+  except ValueError as error:
+    raise ValueError(f'--site={site}: {error}') from error
 
 
 def locked(path: pathlib.Path) -> contextlib.AbstractContextManager[None]:

@@ -91,7 +91,7 @@ def _chain_rows(found):
 
 
 def _write(folder, rows, compared):
-  with (folder / 'hmc.csv').open('w', newline='') as file:
+  with (folder / 'hmc.csv').open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([('quantity', 'value'), *rows])
   points = plots.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
   for name, draw in (('plane', plots.plane), ('surface', plots.surface)):

@@ -13,7 +13,7 @@ from bfl_tf import run_files
 def of(path: str | os.PathLike) -> tuple[Any, ...]:
   """Returns the results of a run, without times and memory."""
   path = pathlib.Path(path)
-  with open(path / run_files.METRICS, newline='') as file:
+  with open(path / run_files.METRICS, newline='', encoding='utf-8') as file:
     header, *rows = csv.reader(file)
   kept = [i for i, name in enumerate(header) if not _of_the_machine(name)]
   with np.load(path / run_files.PREDICTIONS) as archive:

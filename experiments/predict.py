@@ -16,7 +16,7 @@ import shlex
 from absl import flags
 import numpy as np
 
-from bfl_tf import analysis, files
+from bfl_tf import files
 from bfl_tf.analysis import prediction_sets
 from bfl_tf.data import csv_files, encoding, names, npz
 from bfl_tf.runs import directory
@@ -34,12 +34,7 @@ _OUTPUT = flags.DEFINE_string('output', None, 'Path of the .csv file to write.')
 _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
-_SITE = flags.DEFINE_string(
-  'site',
-  '',
-  'Client whose personal model predicts, if the method has personal models; '
-  'empty: the global model.',
-)
+_SITE = finished.site()
 _ARRAYS = ('x', 'x_test')
 # Number of rows whose texts are in memory.
 _CHUNK = 10_000
@@ -52,12 +47,7 @@ def main() -> None:
     if not flag.value:
       command_line.fail(f'--{flag.name} is missing: name a file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
-  trained = analysis.load(run)
-  if _SITE.value:
-    try:
-      trained = trained.personal(_SITE.value)
-    except ValueError as error:
-      raise ValueError(f'--site={_SITE.value}: {error}') from error
+  trained = finished.model(run, _SITE.value)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   x, kept = _examples(trained)
@@ -90,7 +80,7 @@ def main() -> None:
 
 def _read_sets(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
-  if _SITE.value:
+  if _SITE.value and not trained.needs_site:
     print(
       'The output has no prediction sets: they are calibrated for the global '
       'model'
@@ -126,7 +116,10 @@ def _read_sets(run, trained):
 def _write(path, chunks):
   """Writes a temporary file and renames it."""
   try:
-    with files.replacing(path) as new, new.open('w', newline='') as file:
+    with (
+      files.replacing(path) as new,
+      new.open('w', newline='', encoding='utf-8') as file,
+    ):
       writer = csv.writer(file, lineterminator='\n')
       for number, columns in enumerate(chunks):
         if not number:

@@ -49,7 +49,7 @@ _CLASSES = (
 
 def page() -> str:
   """Returns the page: its introduction, then a code block per class."""
-  introduction = PAGE.read_text().partition(_MARK)[0]
+  introduction = PAGE.read_text('utf-8').partition(_MARK)[0]
   blocks = [
     f'\n## {made.__module__.removeprefix("bfl_tf.")}.{made.__name__}\n\n'
     f'```python\n{_signatures(made)}```\n'
@@ -63,7 +63,7 @@ def api() -> str:
 
   The lines `::: name` of the introduction name modules, functions and classes.
   """
-  introduction = API.read_text().partition(_MARK)[0]
+  introduction = API.read_text('utf-8').partition(_MARK)[0]
   names = re.findall(r'^::: (\S+)', introduction, re.MULTILINE)
   lines = dict.fromkeys(line for name in names for line in _entries(name))
   table = ['| name | description |', '|---|---|', *lines]
@@ -114,5 +114,5 @@ def _lines(made) -> Iterator[str]:
 
 
 if __name__ == '__main__':
-  PAGE.write_text(page())
-  API.write_text(api())
+  PAGE.write_text(page(), 'utf-8')
+  API.write_text(api(), 'utf-8')

@@ -100,6 +100,8 @@ def main() -> int:
 
 def _space():
   fixed, typed = command_line.given()
+  if _CHOOSE_BY.value:
+    search_space.check_axes(_GRID.value, _DRAW.value)
   found = search_space.space(
     fixed, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
   )

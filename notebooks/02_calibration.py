@@ -81,7 +81,7 @@ if not runs:
   runs = find(pathlib.Path(scratch.name), '*')
 
 finals = {
-  name: json.loads((run / 'summary.json').read_text())['final']
+  name: json.loads((run / 'summary.json').read_text('utf-8'))['final']
   for name, run in runs.items()
 }
 pd.DataFrame(finals).map('{:.3g}'.format)

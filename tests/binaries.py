@@ -25,7 +25,9 @@ def playing(path, *flags) -> subprocess.Popen:
   """Starts a run and waits for a few rounds."""
   process = start('experiments.run', f'--output_dir={path}', *flags)
   metrics, deadline = path / 'metrics.csv', time.monotonic() + 200
-  while not (metrics.exists() and len(metrics.read_text().split('\n')) > 5):
+  while not (
+    metrics.exists() and len(metrics.read_text('utf-8').split('\n')) > 5
+  ):
     assert process.poll() is None, process.communicate()[1]
     assert time.monotonic() < deadline
     time.sleep(0.01)

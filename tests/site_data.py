@@ -12,6 +12,12 @@ from bfl_tf.config.config import Config
 HEADER = ['width', 'site', 'height', 'kind']
 KINDS = ('left', 'right', 'up')
 CENTRES = np.array([[-2, 0], [2, 0], [0, 3]])
+# The bias stays on the clients, so that the global model is not usable.
+LOCAL = {
+  'variant': 'deterministic',
+  'client_parts': ('local_layers',),
+  'local_layers.layers': '0/bias',
+}
 
 
 def rows(per_site=60, seed=0):
@@ -27,7 +33,7 @@ def rows(per_site=60, seed=0):
 
 def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
   """Writes the table."""
-  with path.open('w', newline='') as file:
+  with path.open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([header, *(rows() if lines is None else lines)])
   return path
 

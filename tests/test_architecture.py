@@ -38,7 +38,7 @@ def _sources() -> dict[str, list[str]]:
   units: dict[str, list[str]] = {}
   for path in sorted(_PACKAGE.rglob('*.py')):
     name = '.'.join(path.relative_to(_PACKAGE).with_suffix('').parts)
-    units.setdefault(_unit(name), []).append(path.read_text())
+    units.setdefault(_unit(name), []).append(path.read_text('utf-8'))
   return units
 
 
@@ -90,7 +90,7 @@ def test_tfp_layers_and_samplers_are_each_used_in_one_package():
       where = path.relative_to(_ROOT).as_posix()
       # The example is a user's own app.
       if not where.startswith((*allowed, 'experiments/flower_example/')):
-        assert f'{name}.' not in path.read_text(), where
+        assert f'{name}.' not in path.read_text('utf-8'), where
 
 
 @pytest.mark.parametrize('unit', _UNITS)
@@ -103,7 +103,9 @@ def test_packages_import_only_from_lower_layers(unit):
 
 def test_no_two_modules_import_each_other():
   texts = {
-    '.'.join(path.relative_to(_ROOT).with_suffix('').parts): path.read_text()
+    '.'.join(path.relative_to(_ROOT).with_suffix('').parts): path.read_text(
+      'utf-8'
+    )
     for path in _PACKAGE.rglob('*.py')
   }
   edges = {

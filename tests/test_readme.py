@@ -10,8 +10,8 @@ import pytest
 from bfl_tf.config import catalog, config
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_README = (_ROOT / 'README.md').read_text()
-_METHODS = (_ROOT / 'docs/methods.md').read_text()
+_README = (_ROOT / 'README.md').read_text('utf-8')
+_METHODS = (_ROOT / 'docs/methods.md').read_text('utf-8')
 
 
 def test_the_example_prints_the_output_that_the_page_shows():
@@ -42,7 +42,7 @@ def test_the_methods_page_has_every_setting():
   ],
 )
 def test_linked_files_exist(page):
-  text, folder = (_ROOT / page).read_text(), (_ROOT / page).parent
+  text, folder = (_ROOT / page).read_text('utf-8'), (_ROOT / page).parent
   links = re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text)
   assert links
   assert all((folder / link).exists() for link in links)
@@ -86,7 +86,7 @@ def test_flags_on_the_pages_exist(page):
   known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
   known |= {'superlink', 'host', 'port', 'database', 'logdir'}
-  text = (_ROOT / page).read_text()
+  text = (_ROOT / page).read_text('utf-8')
   mentioned = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
   assert mentioned
   assert set(mentioned) <= known

@@ -14,7 +14,7 @@ _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 def _page():
   """Returns the cells of all scales by claim."""
-  page = (_ROOT / 'docs/results.md').read_text()
+  page = (_ROOT / 'docs/results.md').read_text('utf-8')
   rows, paper = {}, ''
   for line in re.findall(r'^\| (.*) \|$', page, re.M):
     claim, *cells = [cell.strip() for cell in line.split('|')]
@@ -35,7 +35,7 @@ def _verdicts(cells):
 
 def _counts():
   """Returns the numbers of the table of counts, summed by scale."""
-  page = (_ROOT / 'docs/results.md').read_text()
+  page = (_ROOT / 'docs/results.md').read_text('utf-8')
   rows = re.findall(
     r'^\| (?:`(\w+)`|each).* \| \d+((?: \| \d+){4}) \|$', page, re.M
   )
@@ -51,7 +51,7 @@ def test_the_results_page_agrees_with_the_claims_files():
   expected = {claim: dict.fromkeys(SCALES, '') for claim in papers.CLAIMS}
   for path in (_ROOT / 'results').glob('*/*/claims*.txt'):
     # Each claim is followed by its statement and comparisons.
-    _, *found = _CLAIM.split(path.read_text())
+    _, *found = _CLAIM.split(path.read_text('utf-8'))
     for claim, scale, verdict, text in zip(*[iter(found)] * 4, strict=True):
       assert not expected[claim][scale], 'A claim is judged once at a scale.'
       word = verdict if verdict == 'undecided' else f'**{verdict}**'

@@ -12,7 +12,7 @@ from bfl_tf import runs
 from bfl_tf.config.config import Config
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
+_PAGE = (_ROOT / 'docs' / 'your_own.md').read_text('utf-8')
 _FILES = {
   re.match(r'# (\w+\.py)\n', text)[1]: text
   for text in re.findall(r'```python\n(.*?)```', _PAGE, re.DOTALL)
@@ -35,13 +35,13 @@ def run_dir(tmp_path_factory):
 
 
 def test_a_run_uses_every_example_of_the_page(run_dir):
-  with (run_dir / 'metrics.csv').open(newline='') as file:
+  with (run_dir / 'metrics.csv').open(newline='', encoding='utf-8') as file:
     *_, row = csv.DictReader(file)
   assert float(row['spread']) > 0
   wanted = min(1, 1 / float(row['spread']))
   assert float(row['damped_step']) == pytest.approx(wanted, rel=1e-6)
   assert row['clients_pooled'] == '3'
-  flags = (run_dir / 'flags.txt').read_text().splitlines()
+  flags = (run_dir / 'flags.txt').read_text('utf-8').splitlines()
   assert '--small.units=8' in flags
   assert '--PowerMean.power=2.0' in flags
   assert '--Blended.share=0.5' in flags

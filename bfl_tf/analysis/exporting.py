@@ -36,8 +36,9 @@ def export(
 
   Raises:
     ValueError: The folder is not empty, `num_samples` is below 1, or it is
-      above 1 for a posterior over all weights.
+      above 1 for a posterior over all weights, or only personal models exist.
   """
+  trained.check_usable()
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')

@@ -4,22 +4,13 @@ import os
 import pathlib
 from typing import NamedTuple
 
+import numpy as np
+
 from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
-
-
-def calibrate(
-  trained: model.Trained, held: data.Split, score: str
-) -> prediction_sets.PredictionSets:
-  """Returns prediction sets, calibrated on held-out examples."""
-  # Counts over all examples equal the sum of the counts per site.
-  counts = site_statistics.score_counts(trained.predict(held.x), held.y, score)
-  return prediction_sets.PredictionSets.of(
-    [counts], trained.num_samples(), score
-  )
 
 
 class LoadedRun(NamedTuple):
@@ -39,6 +30,25 @@ class LoadedRun(NamedTuple):
   calibration: data.Split | None
   test: data.Split
   score: str
+
+  def predict(self, share: data.Split) -> model.AnyPrediction:
+    """Predicts a share: by site if only personal models are usable."""
+    trained, sites = self.trained, share.sites
+    if not (trained.needs_site and sites):
+      return trained.predict(share.x)
+    found = [trained.personal(s).predict(share.x[rows]) for s, rows in sites]
+    order = np.argsort(np.concatenate([rows for _, rows in sites]))
+    return type(found[0])(*(np.concatenate(v)[order] for v in zip(*found)))
+
+  def sets(
+    self, prediction: model.AnyPrediction, y: np.ndarray
+  ) -> prediction_sets.PredictionSets:
+    """Returns prediction sets, calibrated on predictions with labels."""
+    # Counts over all examples equal the sum of the counts per site.
+    counts = site_statistics.score_counts(prediction, y, self.score)
+    return prediction_sets.PredictionSets.of(
+      [counts], self.trained.num_samples(), self.score
+    )
 
 
 def load_run(

@@ -227,6 +227,11 @@ class Trained:
     Args:
       memory: Memory by part name; None for the initial memory.
     """
+    if memory is None and self.needs_site:
+      raise ValueError(
+        'a client was never sampled, so that its personal model is not '
+        'trained: continue the run with more --num_rounds.'
+      )
     plan = self._plan.with_layout(self._predictors[0].layout)
     return self.replace(personal.model_of(plan, self.weights, memory))
 
@@ -234,6 +239,20 @@ class Trained:
   def has_personal_models(self) -> bool:
     """Whether the clients of the run have personal models."""
     return personal.makes_models(self._plan)
+
+  @property
+  def needs_site(self) -> bool:
+    """Whether only personal models are usable, as with `--method=fedper`."""
+    return not all(part.trains_global_model for part in self._plan.parts)
+
+  def check_usable(self) -> None:
+    """Raises a ValueError for a global model with untrained weights."""
+    if self.needs_site and self.clients:
+      raise ValueError(
+        'the global model of this run is not usable, because its clients keep '
+        'some layers: name a client, with --site of bfl-tf predict or '
+        'personal(NAME) in Python.'
+      )
 
   @functools.cached_property
   def model(self) -> tf_keras.Model:
@@ -303,8 +322,9 @@ class Trained:
 
     Raises:
       ValueError: The shape or type of the examples is wrong, `num_samples` is
-        below 1, or the model diverged and its probabilities are not finite.
+        below 1, or the model is not usable, for example because it diverged.
     """
+    self.check_usable()
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
     if self.members:
@@ -331,10 +351,10 @@ class Trained:
     Raises:
       ValueError: The run has no calibration examples.
     """
-    if self.temperature is None:
+    if self.temperature is None or self.needs_site:
       raise ValueError(
-        'the run has no fitted temperature: train it with '
-        '--calibration_fraction.'
+        'this model has no fitted temperature: only the global model of a run '
+        'with --calibration_fraction has one.'
       )
     if isinstance(prediction, NumericPrediction):
       mean, scale, *variances = prediction

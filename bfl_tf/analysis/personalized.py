@@ -131,8 +131,8 @@ def _with_sets(run, models, rule) -> Iterator[Personalized]:
       found = Personalized(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(found.model)
-      sets = loading.calibrate(own, held.take(rows), run.score)
-      found = found._replace(sets=sets)
+      x, y, _ = held.take(rows)
+      found = found._replace(sets=run.sets(own.predict(x), y))
     yield found
 
 

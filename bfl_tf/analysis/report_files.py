@@ -57,6 +57,8 @@ def lines(
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
     yield f'site {site} was not scored: {why}'
+  if report.of_personal:
+    yield 'The scores and sets are those of the personal models.'
   if not report.sites:
     yield (
       'The run has no sites: to define them, set --client_column for a .csv, '
@@ -98,6 +100,7 @@ def figures(report: reports.Report) -> dict[str, Any]:
   targets = {f'Coverage of {level:g}': level for level in levels}
   covered = {name: f'coverage_{level:g}' for name, level in targets.items()}
   together = report.together
+  kind = 'Personal model' if report.of_personal else 'Global model'
   if isinstance(together, site_statistics.NumericStatistics):
     score, label = 'rmse', "Root mean squared error, in the label's unit"
     drawn = {'pit': plots.pit_bars(together.pit)}
@@ -108,12 +111,12 @@ def figures(report: reports.Report) -> dict[str, Any]:
     drawn['classes'] = plots.dots(
       _by_name(report.classes, 'class', names),
       'Fraction of the class',
-      'The global model on each class',
+      f'{kind} on each class',
       targets,
       of='classes',
     )
   if report.sites:
-    names = {'Global model': score, 'Personalized': f'personalized_{score}'}
+    names = {kind: score, 'Personalized': f'personalized_{score}'}
     drawn['sites'] = plots.dots(
       _by_name(report.sites, 'site', names), label, 'Models on each site'
     )

@@ -1,4 +1,4 @@
-"""Scores of a global model on the test examples of each site."""
+"""Scores of a run's model on the test examples of each site."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -38,6 +38,7 @@ class Report:
     together: Statistics of all examples.
     sets: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
+    of_personal: Whether all scores are those of personal models.
   """
 
   sites: list[Row]
@@ -46,6 +47,7 @@ class Report:
   together: site_statistics.Statistics = dataclasses.field(compare=False)
   sets: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  of_personal: bool = False
 
   @classmethod
   def of(
@@ -83,7 +85,7 @@ class Report:
     whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(sites, classes, table, together, sets)
+    return cls(sites, classes, table, together, sets, {}, trained.needs_site)
 
 
 def report(
@@ -101,11 +103,11 @@ def report(
       that do not depend on the calibration examples.
   """
   trained, test = run.trained, run.test
-  prediction, y, sets = trained.predict(test.x), test.y, None
+  prediction, y, sets = run.predict(test), test.y, None
   if calibrated:
     prediction = trained.calibrated(prediction)
   elif run.calibration:
-    sets = loading.calibrate(trained, run.calibration, run.score)
+    sets = run.sets(run.predict(run.calibration), run.calibration.y)
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)

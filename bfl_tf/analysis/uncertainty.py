@@ -237,7 +237,7 @@ def temperature_data(run: loading.LoadedRun) -> tuple[str, data.Split] | None:
 def fitted_temperature(
   trained: model.Trained, held: data.Split, num_samples: int | None = None
 ) -> float:
-  """Returns the temperature with minimal negative log likelihood.
+  """Returns the temperature, as `metrics.fit_temperature`.
 
   For numeric labels, it is the factor on the standard deviation.
   """

@@ -50,6 +50,7 @@ class LocalLayers(training.Part):
   name = 'local_layers'
   changes_start = True
   replaces_model = True
+  trains_global_model = False
 
   @property
   def keeps_batch_norm(self) -> bool:

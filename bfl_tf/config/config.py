@@ -52,6 +52,7 @@ class Config(
     method: Name of the method file that the config was made with, or ''. It is
       a label: the fields and settings contain the flags of the file.
     selection: The selected methods with their settings.
+    given: Arguments of `of`, with which `replace` starts, or None.
 
   Raises:
     ValueError: A value is out of its bounds, or a setting belongs to no
@@ -68,6 +69,10 @@ class Config(
 
   selection: selection_lib.Selection = dataclasses.field(
     init=False, repr=False, compare=False
+  )
+
+  given: tuple[dict[str, Any], set[str]] | None = dataclasses.field(
+    default=None, init=False, repr=False, compare=False
   )
 
   def __post_init__(self):
@@ -134,6 +139,7 @@ class Config(
       typed: Names of values that are stronger than the method file. Settings
         among them are not ignored: they raise a ValueError.
     """
+    given = dict(values), {*typed}
     method, values = _expanded(values, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
@@ -142,12 +148,13 @@ class Config(
     kept = {name: v for name, v in values.items() if name not in dropped}
     fields = {name: v for name, v in kept.items() if name in FIELDS}
     chosen = {name: v for name, v in kept.items() if name not in FIELDS}
-    return cls(**fields, settings=chosen).labelled(method)
+    return cls(**fields, settings=chosen).labelled(method, given)
 
-  def labelled(self, method: str) -> 'Config':
-    """Returns the same config with a method's name as its label."""
+  def labelled(self, method: str, given: Any = None) -> 'Config':
+    """Returns the same config with other attributes `method` and `given`."""
     made = copy.copy(self)
     object.__setattr__(made, 'method', method)
+    object.__setattr__(made, 'given', given)
     return made
 
   @classmethod
@@ -163,17 +170,20 @@ class Config(
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields and settings, or another `method`.
 
-    Settings of methods that are no longer selected are dropped.
+    The result is that of `of` with these changes, so a new method starts from
+    the task as it was given. In a run directory, the values of the method file
+    belong to the task. Settings of methods that are not selected are dropped.
     """
     changes |= changes.pop('settings', {})
-    values = {name: vars(self)[name] for name in FIELDS} | changes
-    fields = {name: v for name, v in values.items() if name in FIELDS}
-    dropped = _unused({**fields, **self.settings})
-    kept = {k: v for k, v in self.settings.items() if k not in dropped}
-    made = Config.of({**kept, **values}, typed=changes)
-    if 'method' in changes:
-      return made
-    return made.labelled(method_file.label(self.method, changes))
+    own: dict[str, Any] = {name: vars(self)[name] for name in FIELDS}
+    values, typed = self.given or ({**own, **self.settings}, set())
+    values, typed = values | changes, typed | changes.keys()
+    unused = {*_unused(_expanded(values, typed)[1])} - changes.keys()
+    kept = {name: v for name, v in values.items() if name not in unused}
+    made = Config.of(kept, typed - unused)
+    kept_label = method_file.label(self.method, changes)
+    label = made.method if 'method' in values else kept_label
+    return made.labelled(label, (values, typed))
 
   def get(self, key: str) -> Any:
     """Returns a field, or a setting; None if its method is not selected."""

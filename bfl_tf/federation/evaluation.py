@@ -66,7 +66,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
 
 
 def _temperature(experiment, state, likelihood):
-  """Returns the temperature of the stored model with minimal NLL.
+  """Returns the fitted temperature of the stored model.
 
   That is the global model, or the stored group of `--predictor`. The
   temperature is fitted on the calibration examples. For numeric labels, it is

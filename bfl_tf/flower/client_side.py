@@ -301,7 +301,7 @@ def answer(
   training.configure(1, config.deterministic)
   config = config.replace(num_workers=1, mixed_precision=mixed)
   trained = Trained(config, task, question.model)
-  if question.share == 'personal':
+  if question.share == 'personal' or trained.needs_site:
     memory = None
     if question.accepted >= 0:
       kept = client_state.Kept.of(

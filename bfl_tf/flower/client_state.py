@@ -11,7 +11,9 @@ import hashlib
 import pathlib
 from typing import Any
 
-from bfl_tf import trees
+import numpy as np
+
+from bfl_tf import files, trees
 from bfl_tf.config import config
 
 # Flags that a resumed run may change.
@@ -57,11 +59,12 @@ class Kept:
         memory valid at that round is not deleted.
 
     Raises:
-      ValueError: The memory is not on this node.
+      ValueError: The memory is not on this node, or was not stored by `put`.
     """
     found = {
-      int(path.stem.removeprefix('round-')): path
+      int(text): path
       for path in self.path.glob('round-*.npz')
+      if (text := path.stem.removeprefix('round-')).isdecimal()
     }
     if accepted >= 0 and accepted not in found:
       raise ValueError(
@@ -73,9 +76,26 @@ class Kept:
     for number, path in found.items():
       if not first <= number <= accepted:
         path.unlink()
-    return trees.load(found[accepted]) if accepted >= 0 else {}
+    if accepted < 0:
+      return {}
+    with files.reading(found[accepted], 'start a run in another --output_dir'):
+      tree = trees.load(found[accepted])
+      memory = tree.get('memory', {})
+      if str(tree['digest']) != self._digest(accepted, memory):
+        raise ValueError('another run, client or round, or other arrays')
+    return memory
 
   def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
     """Stores the memory of a round until the server accepts or rejects it."""
     self.path.mkdir(parents=True, exist_ok=True)
-    trees.save(self.path / f'round-{round_index}.npz', memory)
+    tree = {'memory': memory, 'digest': self._digest(round_index, memory)}
+    trees.save(self.path / f'round-{round_index}.npz', tree)
+
+  def _digest(self, number, memory) -> str:
+    """Returns a digest of the run, the client, the round and the memory."""
+    found = hashlib.sha256(f'{self.path.parts[-2:]} {number}'.encode())
+    for name, leaf in trees.leaves(memory):
+      array = np.asarray(leaf)
+      kind = f'{name} {array.dtype.str} {array.shape}'
+      found.update(kind.encode() + array.tobytes())
+    return found.hexdigest()

@@ -98,15 +98,16 @@ def execute(
     'FLWR_TELEMETRY_ENABLED': '0',
     'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
     'TF_CPP_MIN_LOG_LEVEL': '3',
+    'PYTHONUTF8': '1',
     # A simulation runs user code on the user's own machine.
     messages.OWN_CODE: '1',
   }
-  with tempfile.TemporaryFile('w+') as errors:
+  with tempfile.TemporaryFile('w+', encoding='utf-8') as errors:
     # The child ends when its standard input closes, so it ends with us.
     process = subprocess.Popen(
       [sys.executable, '-c', code, *given], env=environment,
-      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-      start_new_session=True,
+      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+      encoding='utf-8', start_new_session=True,
     )  # fmt: skip
     try:
       for line in process.stdout or ():

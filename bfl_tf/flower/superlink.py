@@ -107,7 +107,7 @@ def _submit(connection, settings):
   """Submits the app to a SuperLink and waits for its end."""
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
     path = pathlib.Path(scratch) / 'run.toml'
-    path.write_text(_toml(settings))
+    path.write_text(_toml(settings), 'utf-8')
     run = ['run', str(_APP), connection, '--run-config', str(path)]
     run_id = _flwr(connection, ValueError, *run)['run-id']
   with _streaming(connection, run_id) as reader:

@@ -6,6 +6,8 @@
      analysis for natural language processing models. _EMNLP_, 2015.
 [2]: Meelis Kull et al. Beyond temperature scaling. _NeurIPS_, 2019.
 [3]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+[4]: Andrew Gelman et al. A weakly informative default prior distribution for
+     logistic and other regression models. _Annals of Applied Statistics_, 2008.
 """
 
 from typing import NamedTuple
@@ -115,7 +117,10 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
 
 
 def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Returns the temperature with minimal negative log likelihood [3].
+  """Returns the most probable temperature [3] under a weak prior.
+
+  The prior of log T is the standard normal distribution. Without it, T is 0 if
+  all examples are right (separable). Weak priors are the usual remedy [4].
 
   Args:
     probs: Probabilities of calibration examples, separate from test examples.
@@ -125,9 +130,12 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     temperature: Temperature between 0.01 and 100.
   """
 
+  size = np.size(labels)
+
   def loss(log_temperature):
     cooled = tempered(probs, np.exp(log_temperature))
-    return scores.negative_log_likelihood(cooled, labels)
+    prior = log_temperature**2 / 2
+    return scores.negative_log_likelihood(cooled, labels) + prior / size
 
   bounds = tuple(np.log(_TEMPERATURES))
   from scipy import optimize  # It takes half a second.

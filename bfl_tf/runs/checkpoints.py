@@ -1,7 +1,7 @@
 """The checkpoint of a run: its last saved state, an `.npz` file.
 
 The memories of clients are in a file of their own (`memories`). Both files
-contain the digest of the run's flags.
+contain the digest of the run's flags, and the checkpoint that of `task.json`.
 """
 
 import pathlib
@@ -9,6 +9,7 @@ import pathlib
 import numpy as np
 
 from bfl_tf import files, run_files, trees, weights
+from bfl_tf.declare import user_code
 from bfl_tf.federation.state import State
 from bfl_tf.runs import flags_file
 from bfl_tf.runs import memories as memories_lib
@@ -25,10 +26,10 @@ def save(state: State, directory: pathlib.Path) -> State:
   """
   directory.mkdir(exist_ok=True)
   path = directory / run_files.MEMORIES
-  run = flags_file.digest(directory)
-  memories = memories_lib.store(path, state.memories, run)
+  marks = _marks(directory)
+  memories = memories_lib.store(path, state.memories, marks['run'])
   index = {} if memories is None else memories.index()
-  tree = {**state._asdict(), 'memories': index, 'run': run}
+  tree = {**state._asdict(), 'memories': index, **marks}
   trees.save(directory / run_files.CHECKPOINT, tree)
   return state._replace(memories={} if memories is None else memories)
 
@@ -44,15 +45,23 @@ def restore(directory: pathlib.Path) -> State | None:
   )
   if not file.exists():
     return None
-  run = flags_file.digest(directory)
+  marks = _marks(directory)
   with files.reading(file, run_files.remedy(directory)):
     tree = trees.load(file)
-    if str(tree['run']) != run:
+    if any(str(tree.get(name, mark)) != mark for name, mark in marks.items()):
       raise ValueError('the checkpoint of another run')
     number, model = int(tree['round']), weights.Weights(**tree['model'])
     finite = all(np.isfinite(v).all() & (v.dtype == 'f') for v in model)
     if number < 0 or not finite or np.any(model.scale <= 0):
       raise ValueError('the state of no round')
   index, slots = tree.get('memories'), tree.get('slots', {})
-  memories = memories_lib.Memories.read(path, index, run) if index else {}
+  read = memories_lib.Memories.read
+  memories = read(path, index, marks['run']) if index else {}
   return State(number, model, slots, memories)
+
+
+def _marks(directory) -> dict[str, str]:
+  """Returns digests of the run and, if the file exists, of its task."""
+  path = directory / run_files.TASK
+  task = {'task': user_code.digest_of(path)} if path.is_file() else {}
+  return {'run': flags_file.digest(directory), **task}

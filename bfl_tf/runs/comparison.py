@@ -195,9 +195,9 @@ def _moments(values):
 
 def _differences(ours, theirs):
   """Returns the paired differences over common seeds; NaN after a failure."""
-  return np.array(
-    [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-  )
+  common = [seed for seed in ours if seed in theirs]
+  pairs = ([of[seed] for seed in common] for of in (ours, theirs))
+  return significance.difference(*pairs)
 
 
 def baselines(groups: Groups, baseline: str) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _bound_cache():
 
 def _fail(task, reason):
   task.failure_path.parent.mkdir(parents=True, exist_ok=True)
-  task.failure_path.write_text(reason + '\n')
+  task.failure_path.write_text(reason + '\n', 'utf-8')
   return reason
 
 

@@ -51,7 +51,7 @@ def read_config(run_dir: str | os.PathLike) -> Config:
   """Returns the config of a run."""
   path = pathlib.Path(run_dir) / run_files.FLAGS
   with files.reading(path):
-    first, *lines = path.read_text().splitlines()
+    first, *lines = path.read_text('utf-8').splitlines()
     if not first.startswith(_PROGRAM):
       raise ValueError('The file does not begin with a version.')
   if first.partition(', format ')[2] != str(version.FORMAT):
@@ -93,7 +93,7 @@ def digest(run_dir: str | os.PathLike) -> str:
   if not path.exists():
     path = path.absolute().parents[1] / run_files.FLAGS
   ignored = ('num_rounds', *MACHINE_FIELDS)
-  lines = path.read_text().splitlines() if path.exists() else []
+  lines = path.read_text('utf-8').splitlines() if path.exists() else []
   found = hashlib.blake2b(digest_size=16)
   for line in lines:
     name = line.removeprefix('--').partition('=')[0]
@@ -124,7 +124,7 @@ def shown(ours: Config, theirs: Config) -> str:
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:
   """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
-  text = (pathlib.Path(run_dir) / run_files.FLAGS).read_text()
+  text = (pathlib.Path(run_dir) / run_files.FLAGS).read_text('utf-8')
   return dict(
     line.removeprefix(_DIGEST).rpartition(' ')[::2]
     for line in text.splitlines()

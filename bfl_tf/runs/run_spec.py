@@ -53,4 +53,4 @@ class RunSpec:
     if self.mismatch:
       return self.mismatch
     path = self.failure_path
-    return path.read_text().strip() if path.exists() else None
+    return path.read_text('utf-8').strip() if path.exists() else None

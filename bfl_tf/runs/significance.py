@@ -25,12 +25,12 @@ References:
 
 from collections.abc import Sequence
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 LEVEL = 0.05
-# Differences of scores below this bound are rounding errors.
+# Relative to the numbers, differences below this bound are rounding errors.
 _SAME = 1e-9
 # Number of differences from which their skewness is corrected.
 _ENOUGH = 10
@@ -66,6 +66,13 @@ def standard_error(values: np.ndarray) -> float | None:
   return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
+def difference(ours: Any, theirs: Any) -> np.ndarray:
+  """Returns the difference of scores; 0 within their rounding errors."""
+  found = np.subtract(ours, theirs)
+  bound = _SAME * np.maximum(np.abs(ours), np.abs(theirs))
+  return np.where(np.abs(found) < bound, 0.0, found)
+
+
 def student(differences: np.ndarray) -> Test | None:
   """Tests whether a mean differs from zero.
 
@@ -79,7 +86,7 @@ def student(differences: np.ndarray) -> Test | None:
   if error is None:
     return None
   mean, freedom = float(differences.mean()), differences.size - 1
-  if np.ptp(differences) < _SAME:
+  if _are_equal(differences):
     return Test(mean, 0.0, freedom, *_signs(mean, differences.size))
   from scipy import stats
 
@@ -106,20 +113,26 @@ def threshold(differences: np.ndarray, num_tests: int = 1) -> float:
       significant, so the level is `LEVEL / num_tests`.
   """
   level = LEVEL / num_tests
-  deviations = differences - differences.mean()
-  if np.ptp(deviations) < _SAME:
+  if _are_equal(differences):
     return 0.0 if _all_alike(differences.size) < level else math.inf
+
+  unit = np.ptp(differences)
+  deviations = (differences - differences.mean()) / unit
 
   def excess(mean):
     test = student(deviations + mean)
     return (test.p_above if test else 1.0) - level
 
-  largest = np.ptp(deviations)
+  largest = 1.0
   while excess(largest) > 0:
     largest *= 2
   from scipy import optimize
 
-  return float(optimize.brentq(excess, 0, largest))
+  return float(unit * optimize.brentq(excess, 0, largest))
+
+
+def _are_equal(differences):
+  return np.ptp(differences) <= _SAME * np.abs(differences).max()
 
 
 def _hall(differences) -> float:
@@ -139,10 +152,8 @@ def _hall(differences) -> float:
 
 
 def _signs(mean, count):
-  if abs(mean) < _SAME:
-    return 1.0, 1.0
   p = _all_alike(count)
-  return (p, 1.0) if mean > 0 else (1.0, p)
+  return p if mean > 0 else 1.0, p if mean < 0 else 1.0
 
 
 def _all_alike(count):

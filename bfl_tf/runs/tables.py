@@ -107,7 +107,7 @@ class Rows(list[dict[str, Any]]):
         [*self._columns, *new], key=lambda name: name.endswith('_seconds')
       )
       return self._rewrite()
-    with self._path.open('a', newline='') as file:
+    with self._path.open('a', newline='', encoding='utf-8') as file:
       csv.DictWriter(file, self._columns, restval='').writerow(self[-1])
       file.flush()
       os.fsync(file.fileno())
@@ -115,7 +115,7 @@ class Rows(list[dict[str, Any]]):
   def _rewrite(self) -> None:
     with (
       files.replacing(self._path) as path,
-      path.open('w', newline='') as file,
+      path.open('w', newline='', encoding='utf-8') as file,
     ):
       writer = csv.DictWriter(file, self._columns, restval='')
       writer.writeheader()
@@ -132,7 +132,7 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 
 def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
   try:
-    text = path.read_text()
+    text = path.read_text('utf-8')
   except (FileNotFoundError, UnicodeDecodeError):
     return [], []
   whole = io.StringIO(text[: text.rfind('\n') + 1])

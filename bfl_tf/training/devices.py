@@ -127,7 +127,7 @@ def has_mixed_precision() -> bool:
       d.get('compute_capability', (0, 0)) >= _CAPABILITY for d in details
     )
   try:
-    text = pathlib.Path('/proc/cpuinfo').read_text()
+    text = pathlib.Path('/proc/cpuinfo').read_text('utf-8')
   except OSError:
     return False
   return not _BFLOAT16.isdisjoint(text.split())

@@ -42,6 +42,8 @@ class Part(component.Component):
       client.
     needs_all_examples: Whether hooks use `step.all_examples`, which is 0 under
       privacy.
+    trains_global_model: Whether rounds train all weights of the global model;
+      without it, only personal models are usable.
     rank: Number of rows of the factor that `finish` returns.
   """
 
@@ -50,6 +52,7 @@ class Part(component.Component):
   changes_start: bool = False
   replaces_model: bool = False
   needs_all_examples: bool = False
+  trains_global_model: bool = True
   rank: int = 0
 
   @property

@@ -26,7 +26,7 @@ def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
     'cpus': cpus,
   }
   simulation.execute(_USUAL, [json.dumps(settings)], sys.stderr.write)
-  found = json.loads(path.read_text())
+  found = json.loads(path.read_text('utf-8'))
   if set(found['replies']) != {config.num_clients}:
     raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
   return found['seconds'][-1]

@@ -89,4 +89,4 @@ def _serve(settings, grid, unused_context) -> None:
     evaluate_fn=stamp,
   )
   measured = {'seconds': np.diff(ended).tolist(), 'replies': replies}
-  pathlib.Path(settings.seconds).write_text(json.dumps(measured))
+  pathlib.Path(settings.seconds).write_text(json.dumps(measured), 'utf-8')

@@ -82,7 +82,7 @@ def run(
 def _free_bytes() -> float:
   """Returns the available memory on Linux."""
   try:
-    text = pathlib.Path('/proc/meminfo').read_text()
+    text = pathlib.Path('/proc/meminfo').read_text('utf-8')
   except OSError:
     return math.inf
   return 1024 * int(text.partition('MemAvailable:')[2].split()[0])

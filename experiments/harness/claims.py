@@ -88,7 +88,8 @@ class Comparison:
     if not all(tasks[cell].is_done for cell in self.cells):
       return math.nan
     right = self._value(self.right, tasks) if self.right else 0.0
-    return self._value(self.left, tasks) - right + self.margin
+    left = self._value(self.left, tasks)
+    return float(significance.difference(left, right - self.margin))
 
   def _value(self, side, tasks):
     values = [self.measure(tasks[cell]) for cell in _cells(side)]

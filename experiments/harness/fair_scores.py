@@ -81,6 +81,8 @@ def _sets(dataset, probs) -> dict[str, float]:
 def _detection(dataset, trained, others) -> dict[str, float]:
   """Returns the AUROC of detecting examples of other data sets."""
   rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
+  # `replace` also permits a global model with untrained layers.
+  trained = trained.replace(trained.weights)
   inside, found = trained.predict(dataset.test.x[rows]), {}
   for other in others:
     outside = trained.predict(other.x)

@@ -100,7 +100,8 @@ def differing(values: Numbers) -> set[str]:
   """
   tests, base = {}, values.get(BASE, {})
   for method, of_seed in values.items():
-    pairs = np.array([of_seed.get(s, math.nan) - base[s] for s in base])
+    ours = [of_seed.get(seed, math.nan) for seed in base]
+    pairs = significance.difference(ours, list(base.values()))
     test = significance.student(pairs) if np.isfinite(pairs).all() else None
     if test and method != BASE:
       tests[method] = test.p_value

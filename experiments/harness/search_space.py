@@ -1,6 +1,7 @@
 """Settings of a sweep by grids and random draws; selection of the best."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+import dataclasses
 import itertools
 import math
 import pathlib
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, seeds
+from bfl_tf import data, metrics, seeds
 from bfl_tf.config import catalog, method_file
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
@@ -25,6 +26,14 @@ MOST |= {
   f'validation_personal_{name}': MOST[f'validation_{name}']
   for name in personal.SCORES
 }
+
+
+# Flags of the task, which are no hyperparameters of a method.
+_OF_TASK = {
+  *(field.name for field in dataclasses.fields(data.DatasetConfig)),
+  *('likelihood', 'partition', 'num_clients', 'model', 'privacy', 'attack'),
+  *catalog.settings_of_roles(('partition', 'privacy', 'attack')),
+} - {'central.clip_norm'}
 
 
 class Space(NamedTuple):
@@ -165,6 +174,25 @@ def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
     yield draw
 
 
+def check_axes(grids: Sequence[str], draws: Sequence[str] = ()) -> None:
+  """Raises a ValueError if values of a flag of the task are compared.
+
+  A score would choose the easiest task.
+
+  Args:
+    grids: Grids, as in `space`.
+    draws: Random values, as in `space`.
+  """
+  for flag, texts in (('grid', grids), ('draw', draws)):
+    for text in texts:
+      key = text.partition('=')[0]
+      if key in _OF_TASK:
+        raise ValueError(
+          f'--{flag}={text}: --choose_by would choose the easiest task: run '
+          f'one sweep for each value of --{key}, in its own --output_dir.'
+        )
+
+
 def check_choice(
   score: str, chosen_of: Mapping[str, config_lib.Config]
 ) -> None:
@@ -173,11 +201,16 @@ def check_choice(
   for config in chosen_of.values():
     table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
     name = score.removeprefix('validation_')
-    own = name.removeprefix('personal_')
-    if own != name and not personal.makes_models(plan.Plan.of(config)):
+    own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
+    if own != name and not personal.makes_models(clients):
       raise ValueError(
         f'--choose_by={score} needs methods with personal models: choose '
         'another score.'
+      )
+    if own == name and not all(p.trains_global_model for p in clients.parts):
+      raise ValueError(
+        f'--choose_by={score} scores a global model whose weights are not all '
+        f'trained: choose --choose_by=validation_personal_{name}.'
       )
     if own not in {each.name for each in table}:
       raise ValueError(

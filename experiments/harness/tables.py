@@ -153,7 +153,7 @@ class Entry:
 @functools.cache
 def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
   """Returns published means by setting, method and metric."""
-  with _PUBLISHED.open(newline='') as file:
+  with _PUBLISHED.open(newline='', encoding='utf-8') as file:
     return {
       (_setting(row), row['method'], row['metric']): float(row['mean'])
       for row in csv.DictReader(file)

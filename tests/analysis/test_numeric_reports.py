@@ -71,7 +71,7 @@ def run_dir(tmp_path_factory):
   """A run on two sites whose labels are numbers."""
   folder = tmp_path_factory.mktemp('numbers')
   rng = np.random.default_rng(0)
-  with (folder / 'data.csv').open('w', newline='') as file:
+  with (folder / 'data.csv').open('w', newline='', encoding='utf-8') as file:
     writer = csv.writer(file)
     writer.writerow(['x', 'site', 'y'])
     for number in range(200):
@@ -102,7 +102,7 @@ def test_the_binaries_report_and_predict_numeric_labels(run_dir, tmp_path):
   rows = list(csv.DictReader((run_dir / 'sites/sites.csv').open()))
   assert [row['site'] for row in rows] == ['a', 'b']
   assert all(0 < float(row['personalized_rmse']) < 1 for row in rows)
-  page = (run_dir / 'sites/report.html').read_text()
+  page = (run_dir / 'sites/report.html').read_text('utf-8')
   assert 'root mean squared error' in page and 'data:image' in page
 
   path = tmp_path / 'predictions.csv'

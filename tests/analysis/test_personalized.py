@@ -10,9 +10,11 @@ import toys
 
 from bfl_tf import analysis, federation, metrics, runs
 from bfl_tf.analysis import (
+  exporting,
   loading,
   personalized,
   prediction_sets,
+  report_files,
   reports,
   site_statistics,
 )
@@ -62,7 +64,7 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
   for site, rows in held.sites:
     path = personalized.folder(run_dir, site)
     own, sets = analysis.load(path), prediction_sets.read(path)
-    text = (path / 'site.json').read_text()
+    text = (path / 'site.json').read_text('utf-8')
     assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
     # Sets use the site's own calibration share. The thresholds are the 23rd and
     # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
@@ -166,7 +168,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
   analysis.load(folder.with_name('odd'))
   put(3, 'north')
   assert toys.same(analysis.load(folder).weights, model)
-  assert json.loads((folder / 'site.json').read_text()) == {
+  assert json.loads((folder / 'site.json').read_text('utf-8')) == {
     'site': 'north', 'personalize_epochs': 3,
   }  # fmt: skip
 
@@ -187,3 +189,38 @@ def test_the_folder_name_of_a_site_escapes_special_characters():
     ('../a %', '%2E.%2Fa %25'),
   ):
     assert personalized.folder('runs/x', site) == home / name
+
+
+def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
+  run_dir = site_data.execute(tmp_path, **site_data.LOCAL)
+  run = loading.load_run(run_dir)
+  trained, held, test = run.trained, run.calibration, run.test
+  for refused in (
+    lambda: trained.predict(test.x),
+    lambda: exporting.export(trained, tmp_path / 'exported'),
+  ):
+    with pytest.raises(ValueError, match='is not usable'):
+      refused()
+  counts, found = [], reports.report(run)
+  for site, rows in held.sites:
+    prediction = trained.personal(site).predict(held.x[rows])
+    counts.append(site_statistics.score_counts(prediction, held.y[rows], 'lac'))
+  sets = prediction_sets.PredictionSets.of(counts, 1, 'lac')
+  assert found.sets == sets
+  for row, (site, rows) in zip(found.sites, test.sites, strict=True):
+    prediction = trained.personal(site).predict(test.x[rows])
+    expected = site_statistics.of(prediction, test.y[rows], sets).row(sets)
+    assert expected == pytest.approx({name: row[name] for name in expected})
+  report_files.write(run_dir, found)
+  page = (run_dir / 'sites' / 'report.html').read_text('utf-8')
+  assert 'personal models' in page and prediction_sets.read(run_dir) == sets
+  # The run fitted its temperature to the global model.
+  with pytest.raises(ValueError, match='no fitted temperature'):
+    reports.report(run, calibrated=True)
+
+
+def test_a_personal_model_that_was_never_trained_is_rejected(tmp_path):
+  few = {'num_rounds': 1, 'clients_per_round': 1, 'min_clients': 1}
+  run_dir = site_data.execute(tmp_path, **site_data.LOCAL, **few)
+  with pytest.raises(ValueError, match='never sampled'):
+    reports.report(loading.load_run(run_dir))

@@ -34,7 +34,7 @@ def report(run):
 
 
 def test_the_reported_sites_are_the_clients_of_the_run(sites_run, run, report):
-  with (sites_run / 'partition.csv').open() as file:
+  with (sites_run / 'partition.csv').open(encoding='utf-8') as file:
     header, *rows = csv.reader(file)
   assert header == ['client', 'class_left', 'class_right', 'class_up']
   # The 60 rows of a site: 12 for testing, 24 for calibration, 24 for training.
@@ -100,7 +100,7 @@ def test_prediction_sets_are_read_back_as_written(tmp_path, report):
   prediction_sets.write(tmp_path, report.sets)
   assert prediction_sets.read(tmp_path) == report.sets
   path = tmp_path / 'conformal.json'
-  path.write_text(path.read_text().replace('4000', '1000'))
+  path.write_text(path.read_text('utf-8').replace('4000', '1000'))
   with pytest.raises(ValueError, match=r'conformal\.json'):
     prediction_sets.read(tmp_path)
 

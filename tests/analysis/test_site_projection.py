@@ -76,9 +76,9 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
   assert {one.site for one in models if one.fine_tuned is None} == {'odd'}
   # Half of the 24 calibration examples choose the weight.
   folder = personalized.folder(run_dir, 'odd')
-  stored = json.loads((folder / 'site.json').read_text())
+  stored = json.loads((folder / 'site.json').read_text('utf-8'))
   assert stored['own_weight'] == odd['own_weight']
-  sets = json.loads((folder / 'conformal.json').read_text())
+  sets = json.loads((folder / 'conformal.json').read_text('utf-8'))
   assert sets['num_examples'] == 12
 
 

@@ -52,6 +52,24 @@ def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
   assert pvi.replace(method='ivon').replace(seed=1).method == 'ivon'
 
 
+def test_another_method_starts_from_the_task_as_it_was_given():
+  task = {**_TASK, 'num_rounds': 1, 'clients_per_round': 1, 'min_clients': 1}
+  names = method_file.names()
+  loaded = {name: Config.of({**task, 'method': name}) for name in names}
+  for first, config in loaded.items():
+    for name in names:
+      found = config.replace(method=name)
+      assert found == loaded[name] and found.method == name, (first, name)
+  # A typed flag remains stronger, also where a method in between has no use
+  # for it.
+  typed = {'pvi.damping': 0.3, 'client_learning_rate': 0.5}
+  pvi = Config.of({**task, **typed, 'method': 'pvi'}, typed)
+  assert pvi.replace(method='ivon').replace(seed=1, method='pvi') == (
+    pvi.replace(seed=1)
+  )
+  assert pvi.replace(method='ivon').client_learning_rate == 0.5
+
+
 def test_typed_flags_are_stronger_than_a_method_and_files_are_weaker(tmp_path):
   task = tmp_path / 'task.flags'
   task.write_text('--pvi.damping=0.9\n--seed=5\n--weighting=equal\n')

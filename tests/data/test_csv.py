@@ -81,7 +81,7 @@ def test_byte_order_marks_quotes_and_blank_lines_are_read(tmp_path):
   header = ['ash', 'site', 'hue, kg', 'label']
   quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]
   path = write(tmp_path, quoted, 'TABLE.CSV', header, encoding='utf-8-sig')
-  with open(path, 'a') as file:
+  with open(path, 'a', encoding='utf-8') as file:
     file.write('\n\n')
   dataset = load(path)
   assert names(dataset) == ['ash', 'hue, kg']

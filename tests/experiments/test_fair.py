@@ -34,16 +34,16 @@ def test_the_three_steps_write_trials_runs_and_a_table(tmp_path):
   )
   subprocess.run([sys.executable, '-c', _SMALL, str(tmp_path)], check=True)
   for name in ('tune', 'score'):
-    with (tmp_path / f'{name}.csv').open(newline='') as file:
+    with (tmp_path / f'{name}.csv').open(newline='', encoding='utf-8') as file:
       rows = list(csv.DictReader(file))
     # FedAvg and a user's method, two trials or seeds each; no trial ran twice.
     assert len(rows) == 4
     assert not any(row['failure'] for row in rows)
     assert all('learning_rate' in row['values'] for row in rows)
   of_fedavg = [float(row['nll']) for row in rows if row['method'] == 'fedavg']
-  text = (tmp_path / 'dirichlet.md').read_text()
+  text = (tmp_path / 'dirichlet.md').read_text('utf-8')
   assert f'{sum(of_fedavg) / 2:.3f} ±' in text and '| own |' in text
-  selected = (tmp_path / 'selected.md').read_text()
+  selected = (tmp_path / 'selected.md').read_text('utf-8')
   assert f'| fedavg | {rows[0]["values"]} |' in selected
   assert (tmp_path / 'ranks.png').exists() and (tmp_path / 'bytes.png').exists()
   assert 0 < float(rows[0]['worst_client']) <= 1

@@ -107,7 +107,7 @@ def outputs(folder, run, sited):
 
 
 def read(path):
-  with path.open(newline='') as file:
+  with path.open(newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
 
@@ -175,7 +175,7 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
   }  # fmt: skip
-  sets = json.loads((path / 'conformal.json').read_text())
+  sets = json.loads((path / 'conformal.json').read_text('utf-8'))
   assert sets['levels'] == [0.9, 0.95]
   opened = loading.load_run(path)
   assert sets['num_examples'] == len(opened.calibration.y)
@@ -229,3 +229,16 @@ def test_an_exported_model_predicts_alike_without_this_package(folder, run):
   # Another seed gives different predictions.
   other = bfl_tf.load(run).predict(x, seed=1)
   assert not np.allclose(other.probs, ours.probs, rtol=1e-3)
+
+
+@pytest.mark.process
+def test_without_a_usable_global_model_a_site_must_be_named(folder, tmp_path):
+  run = site_data.execute(tmp_path, **site_data.LOCAL)
+  for binary in ('predict', 'export'):
+    flags = [f'--run={run}', f'--output={tmp_path / binary}']
+    flags += [f'--input={folder}/good.csv'] * (binary == 'predict')
+    (code, _, error), good = binaries.drive(
+      f'experiments.{binary}', [flags, [*flags, '--site=odd']]
+    )
+    assert (code, error.count('\n')) == (2, 1) and '--site' in error, error
+    assert good[0] == 0 and (tmp_path / binary).exists(), good

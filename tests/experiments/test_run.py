@@ -6,7 +6,9 @@ import json
 import binaries
 import numpy as np
 import pytest
+import site_data
 
+import bfl_tf
 from experiments import outcomes
 
 pytestmark = pytest.mark.process
@@ -41,10 +43,10 @@ def test_a_run_writes_consistent_files_and_prints_its_accuracy(finished):
     '.lock', 'checkpoint.npz', 'flags.txt', 'metrics.csv', 'partition.csv',
     'predictions.npz', 'summary.json', 'task.json',
   }  # fmt: skip
-  with open(path / 'metrics.csv', newline='') as file:
+  with open(path / 'metrics.csv', newline='', encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
   assert [row['round'] for row in rows] == ['0', '1', '2']
-  summary = json.loads((path / 'summary.json').read_text())
+  summary = json.loads((path / 'summary.json').read_text('utf-8'))
   assert summary['rounds'] == 2
   for name, value in summary['final'].items():
     assert float(rows[-1][name]) == value
@@ -63,7 +65,7 @@ def test_a_run_with_deterministic_kernels_finishes(outputs):
   path, (*_, (code, _, error)) = outputs
   assert code == 0, error
   written = path.with_name('digits_other') / 'summary.json'
-  assert json.loads(written.read_text())['rounds'] == 2
+  assert json.loads(written.read_text('utf-8'))['rounds'] == 2
 
 
 def test_several_clients_per_device_give_the_same_results(finished):
@@ -75,3 +77,20 @@ def test_several_clients_per_device_give_the_same_results(finished):
   )  # fmt: skip
   assert code == 0, error
   assert outcomes.of(other) == outcomes.of(path)
+
+
+def test_files_are_utf_8_in_any_locale(tmp_path, monkeypatch):
+  for name, value in (
+    ('LC_ALL', 'C'), ('PYTHONUTF8', '0'), ('PYTHONCOERCECLOCALE', '0')
+  ):  # fmt: skip
+    monkeypatch.setenv(name, value)
+  rows = [[f'{n}', 'Zürich', f'{-n}', 'ja'[: n % 2 + 1]] for n in range(20)]
+  table = site_data.write(tmp_path / 'sites.csv', rows)
+  path = tmp_path / 'run'
+  code, _, error = binaries.run(
+    'experiments.run', f'--dataset={table}', f'--output_dir={path}',
+    '--label_column=kind', '--client_column=site', '--partition=natural',
+    '--num_clients=1', '--model=logistic', '--num_rounds=1',
+  )  # fmt: skip
+  assert code == 0, error
+  assert bfl_tf.load(path).clients == ['Zürich']

@@ -46,7 +46,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
     'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
     'risk_coverage.png', 'risk_coverage.pdf', 'best.flags',
   }  # fmt: skip
-  with (folder / 'compared.csv').open(newline='') as file:
+  with (folder / 'compared.csv').open(newline='', encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
   assert [row['score'] for row in rows] == ['accuracy'] * 2 + ['nll'] * 2
   assert rows[1]['p_value'] and not rows[0]['p_value']

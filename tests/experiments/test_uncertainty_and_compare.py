@@ -57,11 +57,11 @@ def test_uncertainty_writes_tables_scores_and_figures(folder, evaluated):
     'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',
     'scores.json', 'detection.png', 'corruptions.png',
   }  # fmt: skip
-  with (written / 'detection.csv').open() as file:
+  with (written / 'detection.csv').open(encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
   assert [row['distance'] for row in rows] == ['near'] * 3 + ['far'] * 3
   assert {row['num_in'] for row in rows} == {'50'}
-  with (written / 'corruptions.csv').open() as file:
+  with (written / 'corruptions.csv').open(encoding='utf-8') as file:
     assert len(list(csv.DictReader(file))) == 26
 
 
@@ -98,7 +98,9 @@ def test_compare_prints_the_mean_and_standard_error_over_seeds(
           if len(row) > 3}  # fmt: skip
   assert rows['lp'][2].strip() == '1'
   accuracy = [
-    json.loads((folder / run / 'summary.json').read_text())['final']['accuracy']
+    json.loads((folder / run / 'summary.json').read_text('utf-8'))['final'][
+      'accuracy'
+    ]
     for run in ('nwa_0', 'nwa_1')
   ]
   error = abs(accuracy[0] - accuracy[1]) / 2

@@ -209,7 +209,7 @@ def test_a_loaded_run_has_the_personal_models(tmp_path):
     metrics.accuracy(run.personal(str(client)).predict(x[at]).probs, y[at])
     for client, at in rows.items()
   ]
-  summary = json.loads((tmp_path / 'run' / 'summary.json').read_text())
+  summary = json.loads((tmp_path / 'run' / 'summary.json').read_text('utf-8'))
   scored = summary['final']['personal_accuracy']
   assert scored == pytest.approx(np.mean(found))
   with pytest.raises(ValueError, match="no client 'x'"):

@@ -22,7 +22,7 @@ import wines
 from bfl_tf import runs
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
+_PAGE = (_ROOT / 'docs' / 'deployment.md').read_text('utf-8')
 # Seconds. A node starts one process per message, which is slow on some cores.
 _PATIENCE = 600
 _RUN = [
@@ -93,7 +93,7 @@ class Federation:
 
   def begin(self, key, name, number=0):
     """Starts a command of the page; its output goes to a file."""
-    with (self.path / f'{key}.txt').open('a') as log:
+    with (self.path / f'{key}.txt').open('a', encoding='utf-8') as log:
       self.processes[key] = subprocess.Popen(
         ['bash', '-c', f'exec {self.text(name, number)}'],
         cwd=self.path, env=self.environment, stdout=log, stderr=log,
@@ -116,7 +116,7 @@ class Federation:
 
   def until(self, key, words):
     deadline = time.monotonic() + 60
-    while words not in (out := (self.path / f'{key}.txt').read_text()):
+    while words not in (out := (self.path / f'{key}.txt').read_text('utf-8')):
       assert time.monotonic() < deadline, out
       time.sleep(0.1)
 
@@ -158,7 +158,7 @@ def started(path, files=()):
 def rows(path):
   """Returns the number of completed rounds."""
   metrics = path / 'metrics.csv'
-  return metrics.read_text().count('\n') - 1 if metrics.exists() else 0
+  return metrics.read_text('utf-8').count('\n') - 1 if metrics.exists() else 0
 
 
 def wait_for(process, path, number):

@@ -71,6 +71,33 @@ class TestMemories:
     assert kept.take(-1) == {}
     assert list(kept.path.iterdir()) == []
 
+  @pytest.mark.parametrize('changed', ['client', 'round', 'run', 'values'])
+  def test_a_memory_that_this_round_did_not_store_is_rejected(
+    self, tmp_path, changed
+  ):
+    kept, other = self.kept(tmp_path), self.kept(tmp_path)
+    if changed in ('client', 'run'):
+      run, client = ('/run', 4) if changed == 'client' else ('/other', 3)
+      other = client_state.Kept.of(str(tmp_path), run, flags(), client)
+    number = int(changed == 'round')
+    other.put(number, self.memory(0))
+    stored = other.path / f'round-{number}.npz'
+    with np.load(stored) as archive:
+      content = dict(archive)
+    if changed == 'values':
+      content['memory|other'] = np.float32(np.nan)
+    kept.path.mkdir(parents=True, exist_ok=True)
+    np.savez(kept.path / 'round-0.npz', **content)
+    with pytest.raises(ValueError, match=r'round-0\.npz'):
+      kept.take(0)
+
+  def test_a_copied_file_is_no_memory(self, tmp_path):
+    kept = self.kept(tmp_path)
+    kept.put(0, self.memory(0))
+    stored = kept.path / 'round-0.npz'
+    (kept.path / 'round-3 (1).npz').write_bytes(stored.read_bytes())
+    assert toys.same(kept.take(0), self.memory(0))
+
   def test_memories_that_a_checkpoint_may_need_are_kept(self, tmp_path):
     kept = self.kept(tmp_path)
     for number in range(8):

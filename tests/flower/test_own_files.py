@@ -74,9 +74,9 @@ def test_inconsistent_files_of_nodes_are_rejected(tmp_path, spoil, message):
 
 
 def _renamed(file):
-  with open(file) as opened:
+  with open(file, encoding='utf-8') as opened:
     text = opened.read()
-  with open(file, 'w') as opened:
+  with open(file, 'w', encoding='utf-8') as opened:
     opened.write(text.replace('a,b,c', 'a,b,z', 1))
   return file
 
@@ -135,7 +135,7 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
 
 
 def table(path, header, rows):
-  with path.open('w', newline='') as file:
+  with path.open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([header, *rows])
   return str(path)
 
@@ -202,7 +202,7 @@ def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
   one, other, third, server = wine(tmp_path)
   execute(tmp_path / 'nodes', [one, other, third], server)
   kept = tmp_path / 'nodes' / 'nodes.json'
-  assert list(json.loads(kept.read_text())) == ['0', '1', '2']
+  assert list(json.loads(kept.read_text('utf-8'))) == ['0', '1', '2']
   # The sums over all nodes are unchanged.
   with pytest.raises(
     ValueError, match='files of some nodes have changed since'
@@ -220,7 +220,9 @@ def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
   client_side.of(flags, own, first.to_json(), first.digest)
   client_side.of.cache_clear()
   path = pathlib.Path(file)
-  path.write_text(path.read_text().replace('1.', '2.', 1))
+  path.write_text(
+    path.read_text('utf-8').replace('1.', '2.', 1), encoding='utf-8'
+  )
   with pytest.raises(ValueError, match='has changed during the run'):
     client_side.of(flags, own, first.to_json(), first.digest)
 

@@ -34,7 +34,7 @@ def test_a_killed_and_resumed_run_equals_a_local_run_bit_for_bit(tmp_path):
     [*command, *flags, f'--output_dir={path}'], cwd=_ROOT
   ) as process:
     metrics = path / 'metrics.csv'
-    while not metrics.exists() or metrics.read_text().count('\n') < 3:
+    while not metrics.exists() or metrics.read_text('utf-8').count('\n') < 3:
       assert process.poll() is None
       time.sleep(0.05)
     started = psutil.Process(process.pid).children(recursive=True)

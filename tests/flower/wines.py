@@ -19,7 +19,7 @@ NAMES = np.array(['barolo', 'grignolino', 'barbera'])
 
 def write(path, x, y, header='abcdefghijklm'):
   rows = [[*map(repr, map(float, row)), name] for row, name in zip(x, y)]
-  with path.open('w', newline='') as file:
+  with path.open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([[*header, 'label'], *rows])
   return str(path)
 

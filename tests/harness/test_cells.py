@@ -62,7 +62,9 @@ NO_TABLES = {('fedbe', 'figure1')}
 
 def published_tables():
   known = {artifact.paper.name for artifact in papers.ARTIFACTS.values()}
-  with (ROOT / 'configs' / 'published.csv').open(newline='') as file:
+  with (ROOT / 'configs' / 'published.csv').open(
+    newline='', encoding='utf-8'
+  ) as file:
     names = {(row['paper'], row['table']) for row in csv.DictReader(file)}
   return sorted(name for name in names - NO_TABLES if name[0] in known)
 

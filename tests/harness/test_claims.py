@@ -36,8 +36,8 @@ def test_values_of_finished_runs_are_written(tmp_path):
   verdicts, texts = claims.write([claim, claim], 'smoke', tmp_path)
   assert verdicts == ['undecided'] * 2
   folder = tmp_path / 'smoke/posterior_pooling'
-  assert (folder / 'claims.txt').read_text() == '\n\n'.join([*texts, ''])
-  with (folder / 'claims.csv').open() as file:
+  assert (folder / 'claims.txt').read_text('utf-8') == '\n\n'.join([*texts, ''])
+  with (folder / 'claims.csv').open(encoding='utf-8') as file:
     rows = [tuple(row.values()) for row in csv.DictReader(file)]
   assert [
     (cell, seed, float(value)) for cell, _, _, seed, value, _ in rows

@@ -61,7 +61,7 @@ def test_all_artifacts_and_claims_are_written_without_runs(tmp_path):
   assert _run(output_dir=str(tmp_path), run=False, **flags) == 3
   for name, artifact in papers.ARTIFACTS.items():
     if isinstance(artifact, tables.Table):
-      text = (tmp_path / 'smoke' / f'{name}.md').read_text()
+      text = (tmp_path / 'smoke' / f'{name}.md').read_text('utf-8')
       assert 'nan' not in text
       assert ('[published]' in text) == artifact.is_published
 

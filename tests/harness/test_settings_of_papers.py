@@ -25,7 +25,9 @@ def test_the_prior_is_chosen_without_the_test_examples():
 
 
 def test_the_chosen_temperatures_have_the_lowest_nll():
-  with (_ROOT / 'results/priors/laptop/choosing.csv').open() as file:
+  with (_ROOT / 'results/priors/laptop/choosing.csv').open(
+    encoding='utf-8'
+  ) as file:
     nll = {
       (row['row'], row['column']): float(row['mean'])
       for row in csv.DictReader(file)

@@ -82,6 +82,9 @@ def test_specified_settings_that_no_config_uses_are_rejected():
     search_space.space(_FLAGS, typed, ['pooling=nwa|ws'])
 
 
+_FEDPER = {'method': 'fedper', 'validation_split': 0.2}
+
+
 def test_the_best_setting_is_written_without_its_seed(tmp_path):
   runs, nan = {}, float('nan')
   scores = {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan), 'wc': (0, None)}
@@ -107,6 +110,21 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
     search_space.check_choice('validation_nll', {'a': config})
   with pytest.raises(ValueError, match='personal models'):
     search_space.check_choice('validation_personal_nll', {'a': config})
+  with pytest.raises(ValueError, match='choose_by=validation_personal_nll'):
+    search_space.check_choice('validation_nll', {'a': Config.of(_FEDPER)})
+
+
+@pytest.mark.parametrize(
+  'key', ['partition', 'dirichlet.alpha', 'num_clients', 'dataset', 'model',
+          'central.noise_multiplier', 'attack', 'label_flip.fraction'],
+)  # fmt: skip
+def test_a_score_cannot_choose_the_task(key):
+  text = f'{key}=a|b'
+  with pytest.raises(ValueError, match=f'--{key}'):
+    search_space.check_axes(['method=fedavg|pvi', text])
+  with pytest.raises(ValueError, match=f'--draw={key}'):
+    search_space.check_axes([], [text])
+  search_space.check_axes(['client_learning_rate=1|2', 'central.clip_norm=1|2'])
 
 
 def test_a_combination_that_cannot_run_has_a_reason():

@@ -63,6 +63,17 @@ def test_fit_temperature_inverts_a_known_temperature(temperature):
   assert errors[1] <= errors[0] + 0.005
 
 
+def test_the_temperature_of_separable_examples_is_that_of_the_prior():
+  # The derivative of 9 log(1 + exp(-a / T)) + (log T)^2 / 2 with a = log(7 / 3)
+  # is 0 at T = 0.2811.
+  probs, labels = np.tile([0.7, 0.3], (9, 1)), np.zeros(9, int)
+  found = metrics.fit_temperature(probs, labels)
+  assert found == pytest.approx(0.2811, abs=1e-4)
+  ratio = np.log(7 / 3) / found
+  assert 9 * ratio / (1 + np.exp(ratio)) == pytest.approx(-np.log(found), 1e-4)
+  assert metrics.tempered([[0.55, 0.45]], found)[0, 0] < 0.7
+
+
 def test_a_temperature_of_1_does_not_change_predictions():
   np.testing.assert_allclose(metrics.tempered(PROBS, 1.0), PROBS, rtol=1e-12)
   # A probability of 0 stays 0, without overflow.

@@ -16,7 +16,7 @@ ACCURACY = ['0.1', '', '0.4', '', '0.7']
 
 
 def write_csv(path, rows):
-  with open(path, 'w', newline='') as file:
+  with open(path, 'w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows(rows)
 
 

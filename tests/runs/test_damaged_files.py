@@ -6,7 +6,7 @@ import shutil
 import fake
 import pytest
 
-from bfl_tf import files, run_files, runs
+from bfl_tf import analysis, files, run_files, runs
 from bfl_tf.analysis import prediction_sets
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
@@ -61,7 +61,7 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   path = shutil.copytree(finished, tmp_path / 'run')
   READERS[name](path)
   file = path / name
-  text = file.read_text()
+  text = file.read_text('utf-8')
   damaged = [text[: len(text) // 2], 'null', '[]', '{"final": null}', '\0']
   if name == run_files.FLAGS:
     damaged = ['', '\0' * 99, 'x' + text]
@@ -97,14 +97,24 @@ def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
     fake.run(path)
 
 
+def test_the_task_of_another_run_is_rejected(finished, tmp_path):
+  path = shutil.copytree(finished, tmp_path / 'run')
+  file = path / run_files.TASK
+  content = json.loads(file.read_text('utf-8'))
+  content['mean'] = [value + 1 for value in content['mean']]
+  file.write_text(json.dumps(content), 'utf-8')
+  with pytest.raises(files.UnreadableError, match=run_files.TASK):
+    analysis.load(path)
+
+
 def test_a_truncated_partition_is_written_again_before_training(tmp_path):
   config = fake.CONFIG.replace(num_rounds=2)
   fake.execute(tmp_path, config)
   path = tmp_path / run_files.PARTITION
-  text = path.read_text()
+  text = path.read_text('utf-8')
   path.write_text(text[:-3])
   fake.execute(tmp_path, config.replace(num_rounds=3))
-  assert path.read_text() == text
+  assert path.read_text('utf-8') == text
 
 
 def test_metrics_that_are_no_text_are_rejected(tmp_path):

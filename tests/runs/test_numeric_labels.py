@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 
 
 def write(path, num_rows=90):
-  with open(path, 'w', newline='') as file:
+  with open(path, 'w', newline='', encoding='utf-8') as file:
     writer = csv.writer(file)
     writer.writerow(['dose', 'site', 'time'])
     for number in range(num_rows):
@@ -38,7 +38,7 @@ def run(tmp_path_factory):
 
 
 def test_a_run_learns_a_linear_function_and_its_noise(run):
-  final = json.loads((run / 'summary.json').read_text())['final']
+  final = json.loads((run / 'summary.json').read_text('utf-8'))['final']
   assert final['rmse'] < 0.8
   assert 0.7 <= final['coverage_90'] <= 1
   assert {'crps', 'validation_nll'} <= final.keys()
@@ -120,7 +120,7 @@ def with_stages(folder, **settings):
 
 
 def last_row(run_dir):
-  with (run_dir / 'metrics.csv').open(newline='') as file:
+  with (run_dir / 'metrics.csv').open(newline='', encoding='utf-8') as file:
     row = list(csv.DictReader(file))[-1]
   return {name: float(value) for name, value in row.items() if value}
 

@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
 
 
 def rows(path):
-  with open(path / 'metrics.csv', newline='') as file:
+  with open(path / 'metrics.csv', newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
 
@@ -58,7 +58,7 @@ def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
 
 def test_contents_of_summary_predictions_and_partition(finished):
   path, summary = finished
-  assert json.loads((path / 'summary.json').read_text()) == summary
+  assert json.loads((path / 'summary.json').read_text('utf-8')) == summary
   assert summary['version'] == version.__version__
   assert (summary['num_trainable'], summary['num_variational']) == (15, 15)
   with np.load(path / 'predictions.npz') as archive:
@@ -132,7 +132,7 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
   def refuse(constant):
     raise AssertionError(constant)
 
-  text = (tmp_path / 'run' / 'summary.json').read_text()
+  text = (tmp_path / 'run' / 'summary.json').read_text('utf-8')
   final = json.loads(text, parse_constant=refuse)['final']
   assert {'recall_class_0', 'recall_class_1'} <= set(final)
   assert 'recall_class_2' not in final

@@ -56,7 +56,7 @@ def test_text_and_csv_file_of_a_table(tmp_path):
   ]  # fmt: skip
   path = tmp_path / 'table.csv'
   tables.write_csv(path, ROWS)
-  assert path.read_text() == 'site,nll,ece\na,0.5,\nb,nan,1\n'
+  assert path.read_text('utf-8') == 'site,nll,ece\na,0.5,\nb,nan,1\n'
 
 
 def test_cleared_removes_only_earlier_results(folder):

@@ -32,6 +32,15 @@ def test_the_p_value_of_the_threshold_is_the_level(size, num_tests):
     assert moved.p_above == pytest.approx(significance.LEVEL / num_tests)
 
 
+@pytest.mark.parametrize('unit', [1e-11, 1e20])
+def test_the_unit_of_the_scores_has_no_effect(unit):
+  scores = np.array([3.0, 4.0, 3.5, 5.0, 4.5, 3.2])
+  test = significance.student(unit * scores)
+  assert test.p_value == pytest.approx(stats.ttest_1samp(scores, 0).pvalue)
+  threshold = significance.threshold(unit * scores)
+  assert threshold == pytest.approx(unit * significance.threshold(scores))
+
+
 @pytest.mark.parametrize('size', [0, 1])
 def test_fewer_than_two_differences_have_no_test(size):
   assert significance.student(np.ones(size)) is None
@@ -49,8 +58,9 @@ def test_fewer_than_two_differences_have_no_test(size):
 def test_equal_differences_have_a_sign_test(
   value, size, above, below, threshold
 ):
-  # Rounding errors do not count as spread.
-  differences = value + np.linspace(0, 1e-13, size)
+  # Rounding errors do not count as spread, nor as a difference from 0.
+  scores = 1 + np.linspace(0, 1e-13, size)
+  differences = significance.difference(value + scores, scores[::-1])
   test = significance.student(differences)
   assert (test.p_above, test.p_below) == (above, below)
   assert test.standard_error == 0

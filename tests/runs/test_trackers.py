@@ -37,7 +37,7 @@ def test_a_tracker_gets_each_row_once(tmp_path, monkeypatch, name):
   time.sleep(1)  # W&B names a session's folder by the second.
   fake.execute(tmp_path, longer)
   ((key, (run, sent)),) = json.loads(
-    (tmp_path / 'trackers.json').read_text()
+    (tmp_path / 'trackers.json').read_text('utf-8')
   ).items()
   assert (key, sent) == (name, longer.num_rounds + 1)
   if name == 'wandb':

@@ -33,7 +33,7 @@ def run(path, **settings):
   changes = {'num_clients': 10, 'clients_per_round': 0, 'client_parts': ()}
   changes |= {'server_step': (), 'num_rounds': 1} | settings
   summary = fake.train(path, fake.CONFIG.replace(**changes))
-  with (path / 'metrics.csv').open(newline='') as file:
+  with (path / 'metrics.csv').open(newline='', encoding='utf-8') as file:
     return summary, list(csv.DictReader(file))[-1]
 
 

@@ -202,7 +202,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   )
   summary = fake.execute(tmp_path, config)
   assert summary['rounds'] == config.final_round == 5
-  with open(tmp_path / 'metrics.csv', newline='') as file:
+  with open(tmp_path / 'metrics.csv', newline='', encoding='utf-8') as file:
     rows = [*csv.DictReader(file)]
   assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
   assert summary['final']['epsilon'] == spent[4]

@@ -42,7 +42,9 @@ def evaluate(directory: pathlib.Path) -> dict[str, Any]:
     ]
 
   trained, state = run.trained, checkpoints.restore(directory)
-  found = {_GLOBAL: accuracies([trained] * len(rows))}
+  # `replace` also permits a global model with untrained layers.
+  whole = trained.replace(trained.weights)
+  found = {_GLOBAL: accuracies([whole] * len(rows))}
   if trained.has_personal_models:
     found[_OWN] = accuracies(map(trained.personal, rows))
   elif trained.config.method == 'fedavg':
