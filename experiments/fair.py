@@ -1,27 +1,30 @@
-"""Compare all methods after equal tuning: our own experiment.
+"""Compare all methods after equal tuning: our own experiments.
 
   python -m experiments.fair --step=tune --output_dir=results/fair
   python -m experiments.fair --step=score --output_dir=results/fair
   python -m experiments.fair --step=tables --output_dir=results/fair
 
-tune runs eight trials per method on four fifths of the training examples,
-with random values from the ranges below. score chooses the trial with the
-lowest validation NLL (of the personal models, if the method has them). It
-trains with its values on all training examples, in each setting, with five
-seeds. Both append a row per run to a .csv file, and skip runs that have a row.
-tables writes tables of scores, cost and chosen values, and two figures.
+tune runs eight trials per method on a part of the training examples, with
+random values from the ranges below. score chooses the trial with the lowest
+validation NLL (of the personal models, if the method has them). It trains with
+its values on all training examples, in each setting, with five seeds. Both
+append a row per run to a .csv file, and skip runs that have a row. tables
+writes tables of scores, cost and chosen values, and two figures.
+--comparison=imagenet tunes in each setting, on the features of
+`experiments.papers.imagenet_features` in the directory runs/features.
 --methods=mine.flags runs a method file; its learning rate is tuned. Exit code
 1: a run failed; 2: a flag is wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import csv
 import itertools
 import math
 import pathlib
+import subprocess
 import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 
@@ -43,11 +46,11 @@ _METHODS = flags.DEFINE_list(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'results/fair', 'Directory of the .csv files and the tables.'
 )
-_PRESET = 'configs/fair.flags'
+_SETTINGS = flags.DEFINE_list(
+  'settings', [], 'Settings to tune or score; empty: all.'
+)
 _TRIALS, _SEEDS = 8, range(5)
 _RATE = 'client_learning_rate'
-# Ranges of the learning rate: SGD, and other client optimizers.
-_RATE_SGD, _RATE_OTHER = 'log:0.003:0.3', 'log:0.0003:0.03'
 _KL = {'flipout.temperature': 'log:0.001:1'}
 # At most two more settings, by method.
 RANGES: dict[str, dict[str, str]] = {
@@ -93,25 +96,98 @@ RANGES: dict[str, dict[str, str]] = {
   'fedfisher': {'laplace.prior_scale': 'log:1:100'},
   'beta_predictive_bayes': {},
 }
-# A trial needs no test examples; a run requires some.
-_TRIAL = {'validation_split': 0.2, 'test_split': 'test[:100]'}
-SETTINGS: dict[str, dict[str, Any]] = {
-  'dirichlet': {},
-  'iid': {'partition': 'iid'},
-  'many': {
-    'train_split': 'train[:10500]',
-    'partition': 'dirichlet_equal',
-    'dirichlet_equal.alpha': 0.1,
-    'num_clients': 100,
-    'clients_per_round': 10,
-    'num_rounds': 40,
-  },
+
+
+class Comparison(NamedTuple):
+  """A task whose methods are compared.
+
+  Attributes:
+    preset: Flag file of the task.
+    settings: Flags of each setting.
+    tuned_in: Setting whose trials choose the values for all settings; empty if
+      each setting has trials.
+    trial: Flags of trials.
+    optimizers: Client optimizers to tune with methods that name none; each has
+      an equal number of trials.
+    rate_sgd: Range of the learning rate of SGD.
+    rate_other: Range of the learning rate of other client optimizers.
+    others: Data sets for out-of-distribution detection.
+  """
+
+  preset: str
+  settings: Mapping[str, Mapping[str, Any]]
+  tuned_in: str
+  trial: Mapping[str, Any]
+  optimizers: tuple[Mapping[str, Any], ...]
+  rate_sgd: str
+  rate_other: str
+  others: Mapping[str, str]
+
+
+_IID = {'partition': 'iid'}
+_MANY = {
+  'partition': 'dirichlet_equal',
+  'dirichlet_equal.alpha': 0.1,
+  'num_clients': 100,
+  'clients_per_round': 10,
 }
-_OTHERS = {'near': 'mnist', 'far': 'cifar10'}
+_ONE_ROUND = {'num_rounds': 1, 'local_epochs': 20}
+_MLP = {'model': 'mlp', 'mlp.hidden_units': (128,)}
+_CENTRALIZED = {**_IID, **_ONE_ROUND, 'num_clients': 1}
+COMPARISONS = {
+  'fair': Comparison(
+    'configs/fair.flags',
+    {
+      'dirichlet': {},
+      'iid': _IID,
+      'many': {'train_split': 'train[:10500]', 'num_rounds': 40, **_MANY},
+    },
+    tuned_in='dirichlet',
+    # A trial needs no test examples; a run requires some.
+    trial={'validation_split': 0.2, 'test_split': 'test[:100]'},
+    optimizers=({},),
+    rate_sgd='log:0.003:0.3',
+    rate_other='log:0.0003:0.03',
+    others={'near': 'mnist', 'far': 'cifar10'},
+  ),
+  'imagenet': Comparison(
+    'configs/imagenet.flags',
+    {
+      'one_round': _ONE_ROUND,
+      'rounds': {},
+      'one_round_iid': {**_ONE_ROUND, **_IID},
+      'rounds_iid': _IID,
+      'many': {'local_epochs': 5, **_MANY},
+      'one_round_mlp': {**_ONE_ROUND, **_MLP},
+      'rounds_mlp': _MLP,
+      'centralized': _CENTRALIZED,
+      'centralized_mlp': {**_CENTRALIZED, **_MLP},
+    },
+    tuned_in='',
+    # Clients train on as many examples as in the final runs.
+    trial={'validation_split': 0.1, 'num_server_examples': 35_000},
+    optimizers=(
+      {'client_optimizer': 'adam'},
+      {'client_optimizer': 'sgd', 'sgd.momentum': 0.9},
+    ),
+    rate_sgd='log:0.001:0.1',
+    rate_other='log:0.0003:0.01',
+    others={
+      'near': 'runs/features/cifar100.npz',
+      'far': 'runs/features/mnist.npz',
+    },
+  ),
+}
+_COMPARISON = flags.DEFINE_enum(
+  'comparison', 'fair', [*COMPARISONS], 'Task whose methods are compared.'
+)
 _FIELDS = (
   'method', 'trial', 'setting', 'seed', 'values', 'nll', 'accuracy', 'ece',
   *fair_scores.NAMES, 'cpu_seconds', 'failure',
+  'commit',
 )  # fmt: skip
+# Columns that identify a trial.
+_KEY = ('method', 'setting', 'trial', 'values')
 
 
 def main() -> int:
@@ -125,12 +201,15 @@ def main() -> int:
     _write_tables(folder)
     return 0
   step = _trials if _STEP.value == 'tune' else _final_runs
-  name, number, failed, loaded = f'{_STEP.value}.csv', 0, 0, {}
+  name, number, failed = f'{_STEP.value}.csv', 0, 0
+  loaded: dict[Any, Any] = {}
+  commit = _commit()
   for key, config in step(folder, methods):
     known = _rows(folder / name)
     if any(all(row[k] == v for k, v in key.items()) for row in known):
       continue
     row = {**key, **_measured(config, _STEP.value == 'score', loaded)}
+    row |= {'commit': commit}
     _append(folder / name, row)
     number += 1
     failed += bool(row['failure'])
@@ -149,17 +228,38 @@ def _rows(path) -> list[dict[str, str]]:
 
 def _append(path, row):
   """Adds a line; several processes may run methods of their own."""
+  known = _rows(path)
   with path.open('a', newline='', encoding='utf-8') as file:
-    writer = csv.DictWriter(file, _FIELDS, restval='', lineterminator='\n')
-    if not file.tell():
+    # An older file lacks a column.
+    writer = csv.DictWriter(
+      file, [*known[0]] if known else _FIELDS, '', 'ignore', lineterminator='\n'
+    )
+    if not known:
       writer.writeheader()
     writer.writerow(row)
+
+
+def _commit() -> str:
+  """Returns the commit of the code, with `-dirty` if files were changed."""
+  command = ['git', 'describe', '--always', '--dirty', '--exclude=*']
+  return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
+def _compared() -> Comparison:
+  return COMPARISONS[_COMPARISON.value]
+
+
+def _tuned_in(name) -> str:
+  """Returns the column `setting` of the trials of a setting."""
+  return '' if _compared().tuned_in else name
 
 
 def _task(method, name) -> dict[str, Any]:
   """Returns the flags of a setting, for a method."""
   needs = method_file.read(method).get('needs', ())
-  task = {**config_lib.read_flagfile(_PRESET), **SETTINGS[name]}
+  compared = _compared()
+  preset = config_lib.read_flagfile(compared.preset)
+  task = {**preset, **compared.settings[name]}
   clients = task['num_clients']
   trained = task['num_rounds'] * (task.get('clients_per_round') or clients)
   # Clients train for as many epochs in total as with other methods.
@@ -171,31 +271,66 @@ def _task(method, name) -> dict[str, Any]:
   return {**task, 'eval_every': task['num_rounds']}
 
 
+def _settings() -> list[str]:
+  return _SETTINGS.value or [*_compared().settings]
+
+
 def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each trial."""
-  for method in methods:
-    fixed = {**_task(method, 'dirichlet'), **_TRIAL}
-    is_sgd = method_file.read(method).get('client_optimizer') == 'sgd'
-    rate = _RATE_SGD if is_sgd else _RATE_OTHER
+  del folder
+  compared = _compared()
+  tuned = [compared.tuned_in] if compared.tuned_in else _settings()
+  for name, method in itertools.product(tuned, methods):
+    try:
+      yield from _trials_of_method(name, method)
+    except ValueError as error:
+      print(f'{method} in {name} is left out: {error}')
+
+
+def _trials_of_method(name, method) -> Iterator[tuple[dict[str, str], Any]]:
+  compared = _compared()
+  own = method_file.read(method).get('client_optimizer')
+  options = ({},) if own else compared.optimizers
+  numbers = itertools.count()
+  for option in options:
+    fixed = {**_task(method, name), **compared.trial, **option}
+    optimizer = own or fixed['client_optimizer']
+    rate = compared.rate_sgd if optimizer == 'sgd' else compared.rate_other
     ranges = {_RATE: rate, **RANGES.get(method_file.label(method), {})}
     draws = [f'{key}={span}' for key, span in ranges.items()]
     space = search_space.space(
-      fixed, (), [f'method={method}'], draws, num_draws=_TRIALS
+      fixed,
+      (),
+      [f'method={method}'],
+      draws,
+      num_draws=_TRIALS // len(options),
     )
     for _, reason in space.refused.values():
-      raise ValueError(f'RANGES of {method}: {reason}')
-    for number, config in enumerate(space.configs.values()):
-      values = {key: f'{config.get(key):.4g}' for key in ranges}
+      raise ValueError(reason)
+    for config in space.configs.values():
+      plan.Plan.of(config)
+      drawn = {key: f'{config.get(key):.4g}' for key in ranges}
+      values = {**option, **drawn}
       chosen = ' '.join(f'--{key}={value}' for key, value in values.items())
-      key = {'method': method, 'trial': f'{number}', 'values': chosen}
-      yield key, config
+      yield (
+        {
+          'method': method,
+          'setting': _tuned_in(name),
+          'trial': f'{next(numbers)}',
+          'values': chosen,
+        },
+        config,
+      )
 
 
 def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
   """Yields the key and the config of each run with the best trial's values."""
-  chosen = _chosen(_trials_of(folder, methods))
-  for name, seed, method in itertools.product(SETTINGS, _SEEDS, chosen):
-    typed = _typed(chosen[method])
+  best = _chosen(_trials_of(folder, methods))
+  for name, seed, method in itertools.product(_settings(), _SEEDS, methods):
+    chosen = best.get((_tuned_in(name), method))
+    if chosen is None:
+      continue
+    typed = _typed(chosen)
     values = {**_task(method, name), 'method': method, 'seed': seed, **typed}
     try:
       config = config_lib.Config.of(values, typed=typed)
@@ -205,25 +340,27 @@ def _final_runs(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
         print(f'{method} in {name} is left out: {error}')
       continue
     key = {'method': method, 'setting': name, 'seed': f'{seed}'}
-    yield {**key, 'values': chosen[method]}, config
+    yield {**key, 'values': chosen}, config
 
 
-def _trials_of(folder, methods) -> dict[str, list[dict[str, str]]]:
-  """Returns the trials of methods for which all planned trials have a row."""
-  planned = [key for key, _ in _trials(folder, methods)]
-  found: dict[str, list[dict[str, str]]] = {method: [] for method in methods}
-  for row in _rows(folder / 'tune.csv'):
-    if {name: row[name] for name in ('method', 'trial', 'values')} in planned:
-      found[row['method']].append(row)
-  for method, rows in found.items():
+def _trials_of(folder, methods) -> dict[tuple[str, str], list[dict[str, str]]]:
+  """Returns trials by setting and method, if all planned ones have a row."""
+  known = {
+    tuple(row[k] for k in _KEY): row for row in _rows(folder / 'tune.csv')
+  }
+  found: dict[tuple[str, str], list[dict[str, str]]] = {}
+  for key, _ in _trials(folder, methods):
+    rows = found.setdefault((key['setting'], key['method']), [])
+    rows += [known[k] for k in [tuple(key[k] for k in _KEY)] if k in known]
+  for (name, method), rows in found.items():
     if len(rows) < _TRIALS:
-      print(f'{method}: {len(rows)} of {_TRIALS} trials; run --step=tune')
-  return {name: rows for name, rows in found.items() if len(rows) == _TRIALS}
+      print(f'{method} {name}: {len(rows)} of {_TRIALS} trials; --step=tune')
+  return {key: rows for key, rows in found.items() if len(rows) == _TRIALS}
 
 
-def _chosen(trials) -> dict[str, str]:
-  """Returns the values of the best trial, by method."""
-  return {name: min(rows, key=_loss)['values'] for name, rows in trials.items()}
+def _chosen(trials) -> dict[tuple[str, str], str]:
+  """Returns the values of the best trial, by setting and method."""
+  return {key: min(rows, key=_loss)['values'] for key, rows in trials.items()}
 
 
 def _typed(values) -> dict[str, Any]:
@@ -267,7 +404,7 @@ def _measured(config, is_final, loaded) -> dict[str, Any]:
     row |= {'failure': '', 'cpu_seconds': f'{seconds:.1f}'}
     if is_final and math.isfinite(float(row['nll'])):
       if 'others' not in loaded:
-        loaded['others'] = fair_scores.load_others(dataset, _OTHERS)
+        loaded['others'] = fair_scores.load_others(dataset, _compared().others)
       row |= fair_scores.of_run(path, config, dataset, loaded['others'])
     return row
 
@@ -277,9 +414,10 @@ def _write_tables(folder):
   tuned = dict.fromkeys(row['method'] for row in _rows(folder / 'tune.csv'))
   trials = _trials_of(folder, [*tuned])
   chosen = _chosen(trials)
-  by_setting: dict[str, list[dict[str, str]]] = {name: [] for name in SETTINGS}
+  by_setting: dict[str, list[dict[str, str]]] = {x: [] for x in _settings()}
   for row in _rows(folder / 'score.csv'):
-    if row['values'] == chosen.get(row['method']):
+    place = _tuned_in(row['setting']), row['method']
+    if row['setting'] in by_setting and row['values'] == chosen.get(place):
       shown = {'method': method_file.label(row['method']), **_derived(row)}
       by_setting[row['setting']].append(row | shown)
   by_setting = {name: rows for name, rows in by_setting.items() if rows}
@@ -305,18 +443,18 @@ def _write_tables(folder):
 def _selected(trials) -> Iterator[str]:
   """Yields the lines of a table of the best trial of each method."""
   yield (
-    '| method | values | NLL, validation images | learning rate, among those '
-    'tried | trials better than a uniform prediction |'
+    '| setting | method | values | NLL, validation images | learning rate, '
+    'among those tried | trials better than a uniform prediction |'
   )
-  yield '|---|---|---|---|---|'
-  for method, rows in sorted(trials.items()):
+  yield '|---|---|---|---|---|---|'
+  for (name, method), rows in trials.items():
     best = min(rows, key=_loss)
     rate, *rates = (_typed(row['values'])[_RATE] for row in (best, *rows))
     place = {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
     good = sum(_loss(row) < fair_tables.UNIFORM for row in rows)
     yield (
-      f'| {method_file.label(method)} | {best["values"]} | {_loss(best):.3f} | '
-      f'{place} | {good} |'
+      f'| {name} | {method_file.label(method)} | {best["values"]} | '
+      f'{_loss(best):.3f} | {place} | {good} |'
     )
 
 

@@ -11,7 +11,6 @@ import functools
 import importlib
 import importlib.util
 import math
-import multiprocessing
 import pathlib
 import statistics as stats
 import tempfile

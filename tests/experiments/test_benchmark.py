@@ -3,6 +3,8 @@
 import csv
 import importlib.util
 import re
+import subprocess
+import sys
 
 import binaries
 import numpy as np
@@ -34,6 +36,20 @@ def test_every_case_prints_its_measurement(flags, measured):
   )
   assert code == 0, error
   assert float(re.search(measured, out)[1]) > 0.1
+
+
+@pytest.mark.process
+def test_a_worker_that_leaves_a_pool_of_its_own_open_ends():
+  inner = 'measuring.process_pool(1).submit(abs, -3).result()'
+  inner = f'from experiments.benchmarks import measuring; assert {inner} == 3'
+  code = (
+    'from experiments.benchmarks import measuring\n'
+    'with measuring.process_pool(1) as pool:\n'
+    f'  pool.submit(exec, {inner!r}, {{}}).result()\n'
+  )
+  subprocess.run(
+    [sys.executable, '-c', code], cwd=binaries.ROOT, check=True, timeout=120
+  )
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Test of the comparison of all methods, at its smallest size."""
 
+import collections
 import csv
 import subprocess
 import sys
@@ -13,9 +14,13 @@ from absl import flags
 from experiments import fair
 
 folder = sys.argv[1]
-fair._PRESET, fair._TRIALS, fair._SEEDS = f'{folder}/small.flags', 2, (0, 1)
-fair._TRIAL = {'validation_split': 0.2}
-fair.SETTINGS, fair._OTHERS = {'dirichlet': {}}, {'near': 'digits'}
+fair._TRIALS, fair._SEEDS = 2, (0, 1)
+fair.COMPARISONS['fair'] = fair.COMPARISONS['imagenet']._replace(
+  preset=f'{folder}/small.flags',
+  settings={'one': {}, 'two': {'num_rounds': 2}},
+  trial={'validation_split': 0.2},
+  others={'near': 'digits'},
+)
 methods = f'--methods=fedavg,{folder}/own.flags'
 flags.FLAGS(['fair', f'--output_dir={folder}', methods])
 for step in ('tune', 'tune', 'score', 'tables'):
@@ -33,17 +38,22 @@ def test_the_three_steps_write_trials_runs_and_a_table(tmp_path):
     '--client_parts=proximal\n--proximal.weight=0.1\n'
   )
   subprocess.run([sys.executable, '-c', _SMALL, str(tmp_path)], check=True)
-  for name in ('tune', 'score'):
+  for name, number in (('tune', 2), ('score', 2)):
     with (tmp_path / f'{name}.csv').open(newline='', encoding='utf-8') as file:
       rows = list(csv.DictReader(file))
-    # FedAvg and a user's method, two trials or seeds each; no trial ran twice.
-    assert len(rows) == 4
+    # FedAvg and a user's method, in two settings; no trial ran twice.
+    assert len(rows) == 2 * 2 * number
     assert not any(row['failure'] for row in rows)
     assert all('learning_rate' in row['values'] for row in rows)
+    if name == 'tune':
+      # A method that names no optimizer has trials with both.
+      used = collections.Counter(row['values'].split()[0] for row in rows)
+      assert [*used.values()] == [4, 4]
+  rows = [row for row in rows if row['setting'] == 'two']
   of_fedavg = [float(row['nll']) for row in rows if row['method'] == 'fedavg']
-  text = (tmp_path / 'dirichlet.md').read_text('utf-8')
+  text = (tmp_path / 'two.md').read_text('utf-8')
   assert f'{sum(of_fedavg) / 2:.3f} ±' in text and '| own |' in text
   selected = (tmp_path / 'selected.md').read_text('utf-8')
-  assert f'| fedavg | {rows[0]["values"]} |' in selected
+  assert f'| two | fedavg | {rows[0]["values"]} |' in selected
   assert (tmp_path / 'ranks.png').exists() and (tmp_path / 'bytes.png').exists()
   assert 0 < float(rows[0]['worst_client']) <= 1
