@@ -3,7 +3,6 @@
 from collections.abc import Callable
 import concurrent.futures
 import multiprocessing
-import multiprocessing.util
 import resource
 import statistics as stats
 import time
@@ -18,18 +17,14 @@ from bfl_tf.startup import tf
 def process_pool(
   processes: int, begin: Callable | None = None, arguments: tuple = ()
 ) -> concurrent.futures.ProcessPoolExecutor:
-  """Returns a pool of new processes, which ends before this process.
+  """Returns a pool of new processes.
 
-  A forked process would keep the threads and graph rewrites of this one. A
-  worker of another pool joins its own processes when it exits, and would wait
-  for them for ever.
+  A forked process would keep the threads and graph rewrites of this one.
   """
   spawn = multiprocessing.get_context('spawn')
-  pool = concurrent.futures.ProcessPoolExecutor(
+  return concurrent.futures.ProcessPoolExecutor(
     processes, spawn, begin, arguments
   )
-  multiprocessing.util.Finalize(None, pool.shutdown, exitpriority=1)
-  return pool
 
 
 def seconds(function) -> float:

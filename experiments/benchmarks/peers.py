@@ -115,6 +115,7 @@ def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
       continue
     pool = measuring.process_pool(1)
     stack.enter_context(pool)
+    stack.callback(end, pool)
     its = config.replace(mixed_precision='mixed' in name)
     try:
       label = pool.submit(_begin, module, its).result()
@@ -131,6 +132,20 @@ def _begin(module, config) -> str:
   execute()
   _turns.append(execute)
   return label
+
+
+def end(pool: concurrent.futures.Executor) -> None:
+  """Lets a peer end.
+
+  A worker joins the processes of its own pools when it exits. They end only
+  after nothing refers to the pool.
+  """
+  with contextlib.suppress(concurrent.futures.BrokenExecutor):
+    pool.submit(_forget).result()
+
+
+def _forget():
+  _turns.clear()
 
 
 def _turn(pool) -> float:

@@ -39,14 +39,19 @@ def test_every_case_prints_its_measurement(flags, measured):
 
 
 @pytest.mark.process
-def test_a_worker_that_leaves_a_pool_of_its_own_open_ends():
-  inner = 'measuring.process_pool(1).submit(abs, -3).result()'
-  inner = f'from experiments.benchmarks import measuring; assert {inner} == 3'
-  code = (
-    'from experiments.benchmarks import measuring\n'
-    'with measuring.process_pool(1) as pool:\n'
-    f'  pool.submit(exec, {inner!r}, {{}}).result()\n'
-  )
+def test_a_peer_with_a_pool_of_its_own_ends():
+  inner = """
+from experiments.benchmarks import measuring, peers
+pool = measuring.process_pool(1)
+assert pool.submit(abs, -3).result() == 3
+peers._turns.append(pool.submit)
+"""
+  code = f"""
+from experiments.benchmarks import measuring, peers
+with measuring.process_pool(1) as pool:
+  pool.submit(exec, {inner!r}, {{}}).result()
+  peers.end(pool)
+"""
   subprocess.run(
     [sys.executable, '-c', code], cwd=binaries.ROOT, check=True, timeout=120
   )
