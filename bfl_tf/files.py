@@ -39,11 +39,12 @@ def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
 
   Raises:
     FileNotFoundError: There is no such file.
+    PermissionError: The file may not be read.
     UnreadableError: The block raised another error.
   """
   try:
     yield
-  except FileNotFoundError:
+  except (FileNotFoundError, PermissionError):
     raise
   except _UNREADABLE as error:
     raise UnreadableError(

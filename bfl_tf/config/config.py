@@ -98,6 +98,10 @@ class Config(
         '--jit_compile cannot be combined with --distribution=mirrored: remove '
         'one of them.'
       )
+    if self.jit_compile and self.debug:
+      raise ValueError(
+        '--debug trains without compilation: remove --jit_compile or --debug.'
+      )
     if self.num_server_examples and self.server_fraction:
       raise ValueError(
         f'--num_server_examples={self.num_server_examples} and '

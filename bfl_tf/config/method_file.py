@@ -45,6 +45,8 @@ def path_of(name: str | os.PathLike) -> pathlib.Path:
   """Returns the method file of a name or a path."""
   path = pathlib.Path(name)
   found = path if path.suffix else _FOLDER / f'{name}.flags'
+  if path.suffix and not path.is_file():
+    raise ValueError(f'--method={name} is not a file.')
   if not found.is_file():
     raise ValueError(
       f'--method={name} is unknown.{registry.hint(str(name), names())} Choose '

@@ -48,7 +48,7 @@ def hold_out(
       raise ValueError(
         f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
         f'leaves none: {"lower it, " if rows.size > 1 else ""}add examples, or '
-        f'leave out small sites with --min_site_examples={rows.size + 1}.'
+        'leave out this site with a larger --min_site_examples.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
     taken = _spread(own[1], quota, _draws(flag, *own))

@@ -37,7 +37,7 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
     'variant': variant,
     'weighting': weighting,
   }
-  for part in plan.parts:
+  for part in plan.every_part:
     for role, fact in part.requires.items():
       if not getattr(made[role], fact):
         raise ValueError(
@@ -190,6 +190,21 @@ def _pool_an_example(rule):
   )
   with np.errstate(all='ignore'):
     statistics.reduced(rule, [(update, 1.0)] * 2, update.model)
+
+
+def check_weighting(config: Any, weighting: Any) -> None:
+  """Weighs a small update, so that a wrong result fails before any training."""
+  model = weights.Weights(*np.ones([4, 2], np.float32))
+  update = statistics.ClientUpdate(0, 1, model)
+
+  def weigh():
+    if weighting.needs_all:
+      weighed, _ = weighting.weigh_all([update] * 2, model)
+    else:
+      weighed, _ = weighting.weigh(update, model)
+    return weighed
+
+  user_code.call(f'--weighting={config.weighting}', weigh)
 
 
 def check_stages(config: Any, stages: tuple, start: tuple) -> None:

@@ -73,8 +73,14 @@ class Local(Engine):
       size = len(partition[client])
       return client_lib.work(experiment.method, state.round, client, size).steps
 
+    def attempt(function, *arguments):
+      # With --debug, an error or the end of a debugger ends the run.
+      if experiment.config.debug:
+        return function(*arguments)
+      return user_code.attempt(function, *arguments)
+
     def train(worker, client):
-      return client, user_code.attempt(
+      return client, attempt(
         client_lib.train_client,
         experiment.method,
         worker,

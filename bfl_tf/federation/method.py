@@ -50,6 +50,7 @@ class Method(Plan):
     rule = config.make('pooling', pooling.Rule)
     weighting = config.make('weighting', pooling.Weighting)
     compatibility.check_rule(plan, rule, worker.layout)
+    compatibility.check_weighting(config, weighting)
     of_run = {
       'resources': resources,
       'num_classes': resources.num_classes,

@@ -45,8 +45,7 @@ def model_of(
   memory = memory or plan.fresh_memory(model)
   for part in plan.parts:
     if part.has('personal'):
-      kept = memory[part.name]
-      model = part.personal(model, kept)
+      model = part.personal(model, memory.get(part.name))
   return model
 
 

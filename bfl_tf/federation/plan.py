@@ -86,6 +86,12 @@ class Plan:
     return plan
 
   @property
+  def every_part(self) -> tuple:
+    """All client parts, including those of second trainings."""
+    seconds = (part.second_training() for part in self.parts)
+    return (*self.parts, *(part for part in seconds if part))
+
+  @property
   def objective(self) -> training.Objective:
     """The prior and the weight of the KL term."""
     return self.inference.objective
@@ -263,7 +269,7 @@ class Plan:
   def check_trainings(self, sizes: Sequence[int]) -> None:
     """Checks parts with the shortest and longest training of each client."""
     steps, epochs = self.config.local_steps, _possible_epochs(self.config)
-    for part in self.parts:
+    for part in self.every_part:
       for client, size in enumerate(sizes if part.has('check') else ()):
         batches = math.ceil(size / self.config.batch_size)
         try:

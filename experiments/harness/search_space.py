@@ -119,7 +119,7 @@ def _grid(text):
   key, values = _split('grid', text)
   declared = known().get(key)
   is_free = declared and (declared.many or declared.is_free_text)
-  if ',' in values and declared and not is_free:
+  if ',' in values and (key == 'method' or declared) and not is_free:
     raise ValueError(
       f'--grid={text}: separate values with |, and quote the flag: '
       f"'--grid={key}={values.replace(',', '|')}'."

@@ -231,7 +231,7 @@ def test_sites_with_one_test_example_are_left_out_of_a_report(tmp_path):
     num_rounds=1,
   )  # fmt: skip
   runs.run(config, tmp_path / 'run', show_progress=False)
-  with pytest.raises(ValueError, match='--min_site_examples=2'):
+  with pytest.raises(ValueError, match='--min_site_examples'):
     loading.load_run(tmp_path / 'run', 0.5)
   found = loading.load_run(tmp_path / 'run', 0.5, min_site_examples=2)
   assert "'small' (1)" in found.dataset.notes[-1]

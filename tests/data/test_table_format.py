@@ -155,7 +155,7 @@ def test_a_table_is_described_and_suspicious_cells_are_named(tmp_path):
 def test_small_sites_are_left_out_and_listed(tmp_path):
   site = [*'ab' * 29, 'tiny', 'b']
   path = write(tmp_path, site=site)
-  with pytest.raises(ValueError, match='--min_site_examples=2'):
+  with pytest.raises(ValueError, match='--min_site_examples'):
     data.load(path, **SITES)
   dataset = data.load(path, **SITES, min_site_examples=2)
   assert "'tiny' (1)" in dataset.notes[-1]
