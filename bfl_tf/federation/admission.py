@@ -52,6 +52,8 @@ _FIRST_RATIO = 1e3
 # Largest ratio of a low-rank factor to the scale. The square of a larger number
 # leaves few digits of float64 for a product of posteriors.
 _MOST_RATIO = np.float32(1e8)
+# Largest root mean square of a part's vector, relative to the broadcast's.
+_MOST_SENT = 1000.0
 # Largest absolute value of a loss or of a number in a report. These numbers are
 # columns of metrics.csv, and nothing else depends on them.
 _MOST_REPORTED = 1e15
@@ -243,11 +245,10 @@ class Admission:
           return f'its vector of {name} is not between {least} and {most}'
       elif self._most and vector.size:
         rms = _distance(vector, 0.0) / math.sqrt(vector.size)
-        if not rms <= self._most * self._rms:
+        if not rms <= _MOST_SENT * self._rms:
           return (
             f'its vector of {name} has the root mean square {rms:.3g}, more '
-            f"than --max_update_norm={self._most:g} times the broadcast's "
-            f'{self._rms:.3g}'
+            f"than {_MOST_SENT:g} times the broadcast's {self._rms:.3g}"
           )
     return None
 

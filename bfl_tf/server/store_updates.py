@@ -45,9 +45,9 @@ class StoreUpdates(Stage):
 
 
 def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
-  """Returns an update as a nested dict, without client ID and memory."""
+  """Returns an update as a nested dict, without client ID, memory and rates."""
   fields = update._asdict()
-  del fields['client_id'], fields['memory']
+  del fields['client_id'], fields['memory'], fields['rates']
   return {
     **fields,
     'model': update.model._asdict(),

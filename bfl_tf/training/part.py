@@ -159,7 +159,7 @@ class Part(component.Component):
 
     Both are numbers, or arrays like the vector. The server rejects an update
     with other values. Without this hook, the root mean square of the vector
-    is at most `--max_update_norm` times that of the broadcast. `trace` is a
+    is at most 1000 times that of the broadcast. `trace` is a
     `training.Trace`. The hook runs on the host.
     """
 

@@ -15,6 +15,8 @@ SETTINGS = {
   'batch_size': 150,
   'local_epochs': 4,
   'num_rounds': 1,
+  # The random updates below are far from the broadcast.
+  'max_update_norm': 0.0,
   'refine': ('store_updates',),
 }
 
@@ -30,10 +32,11 @@ def replies(experiment, state, clients, change=0):
     rng = seeds.generator(0, 'made', client, change)
     model = update.model
     size = model.loc.size
+    rank = experiment.method.result_spec.model.factor.shape[0]
     drawn = {
       'loc': rng.normal(size=size),
       'scale': rng.uniform(0.1, 1.0, size),
-      'factor': rng.normal(0, 0.3, [2, size]),
+      'factor': rng.normal(0, 0.3, [rank, size]),
       'buffers': rng.uniform(1, 2, model.buffers.size),
     }
     drawn = {name: np.float32(value) for name, value in drawn.items()}
