@@ -70,9 +70,10 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     new.unlink(missing_ok=True)
 
 
-def write_text(path: pathlib.Path, text: str) -> None:
-  """Writes a text file atomically."""
+def write_text(path: pathlib.Path, text: str, mode: int = 0o666) -> None:
+  """Writes a text file with these permissions atomically."""
   with replacing(path) as new:
+    new.touch(mode)
     new.write_text(text, 'utf-8')
 
 

@@ -13,6 +13,8 @@ from bfl_tf import files
 # Files of a run.
 FLAGS = 'flags.txt'  # runs.flags_file -> runs.flags_file.read_config
 TASK = 'task.json'  # runs.task -> runs.task.read
+# Secret of a private run, which is in no export: it can remove the noise.
+SECRET = 'secret.key'  # runs.run -> runs.directory
 NODES = 'nodes.json'  # runs.run -> flower.servers
 PARTITION = 'partition.csv'  # runs.directory -> plots.recorded.partition
 METRICS = 'metrics.csv'  # runs.tables.Rows -> runs.tables.read, plots.recorded
@@ -36,8 +38,8 @@ ONLINE = 'online'  # experiments.online
 OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (
-  SUMMARY, TASK, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES, TRACKERS,
-  'wandb', 'mlruns', TENSORBOARD, ONLINE, *OF_LAST_MODEL, FLAGS,
+  SUMMARY, TASK, SECRET, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES,
+  TRACKERS, 'wandb', 'mlruns', TENSORBOARD, ONLINE, *OF_LAST_MODEL, FLAGS,
 )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ iterates; mu_l their mean; rho the shrinkage.
   Sigma_l = S_l / (1 + (l - 1) rho)                     Eq. 6
   delta   = Sigma_l^{-1} (x_0 - mu_l)
 The client sends x_0 - `rate` delta. If all posteriors are Gaussian and each
-Sigma_l is the covariance of its posterior, the only fixed point of averaging is
-the mode of the product of all posteriors. With rho 0, delta = x_0 - mu_l.
+Sigma_l is the covariance of its posterior, the only fixed point of averaging
+with equal weights is the mode of the product of all posteriors. With rho 0,
+delta = x_0 - mu_l.
 
 The recursion computes delta from l vectors without a matrix:
   v_t     = S_{t-1}^{-1} u_t

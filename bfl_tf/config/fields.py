@@ -338,7 +338,12 @@ class Machine:
   """Machine and output."""
 
   seed: Annotated[
-    int, Setting('Random seed; determines every random draw of the run.', ge=0)
+    int,
+    Setting(
+      'Random seed; determines every random draw of the run, except the noise '
+      'and the samples of clients with --privacy.',
+      ge=0,
+    ),
   ] = 0
   num_workers: Annotated[
     int,

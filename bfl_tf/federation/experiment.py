@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import secrets
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ class Experiment:
     partition: int32 index arrays into `dataset.train`, one per client.
     server_indices: int32 indices of the examples held out for the server.
     workers: `training.Worker`s, one per device.
+    private_seed: Seed of the noise and of the samples of clients under privacy;
+      by default, from entropy of the operating system.
   """
 
   method: Method
@@ -31,6 +34,9 @@ class Experiment:
   partition: list[np.ndarray]
   server_indices: np.ndarray
   workers: list[training.Worker]
+  private_seed: int = dataclasses.field(
+    default_factory=lambda: int.from_bytes(secrets.token_bytes(32))
+  )
 
   @property
   def config(self) -> Config:

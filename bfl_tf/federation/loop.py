@@ -55,9 +55,11 @@ def federated_round(
   started = time.perf_counter()
   method = experiment.method
   config = method.config
-  clients = sampled(config, state.round)
+  # With the noise of another run, the difference of both would not be private.
+  seed = experiment.private_seed if method.privacy.is_private else config.seed
+  clients = method.privacy.sample(seed, state.round)
   reduced = reduction.Reduction(
-    method.privacy.protect(method.rule, state.model, config.seed, state.round),
+    method.privacy.protect(method.rule, state.model, seed, state.round),
     method.weighting,
     method.statistics,
     state.model,
@@ -195,7 +197,7 @@ def _after(method, component, result, returned) -> state_lib.Round:
 
 
 def sampled(config: Config, round_index: int) -> list[int]:
-  """Returns the numbers of the clients that a round samples."""
+  """Returns the clients that a round of a run without privacy samples."""
   return config.privacy_mechanism.sample(config.seed, round_index)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import os
@@ -208,10 +209,28 @@ class RunDirectory:
       config.tracker, self.path, flags_file.settings(config)
     )
 
-  def keep(self, name: str, text: str) -> None:
-    """Writes a text file unless it exists."""
+  def keep(self, name: str, text: str, mode: int = 0o666) -> None:
+    """Writes a text file durably unless it exists."""
     if not (self.path / name).exists():
-      files.write_text(self.path / name, text)
+      files.write_text(self.path / name, text, mode)
+      folder = os.open(self.path, os.O_RDONLY)
+      os.fsync(folder)
+      os.close(folder)
+
+  def private_seed(self) -> int:
+    """Returns the seed of noise and samples, from the secret and the flags."""
+    path = self.path / run_files.SECRET
+    try:
+      secret = bytes.fromhex(path.read_text('utf-8'))
+    except (OSError, ValueError):
+      secret = b''
+    if len(secret) != 32:
+      raise files.UnreadableError(
+        f'{path} is missing or damaged: restore it from a copy, or delete '
+        f'{self.path} to train again.'
+      )
+    run = flags_file.digest(self.path).encode()
+    return int.from_bytes(hashlib.sha256(secret + run).digest())
 
   def check_task(self, task: task_lib.Task) -> None:
     """Rejects training examples that differ from those of `task.json`."""

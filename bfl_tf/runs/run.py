@@ -1,8 +1,10 @@
 """A single run: resume, rounds, scores and plots."""
 
+import dataclasses
 import math
 import os
 import resource
+import secrets
 import time
 from typing import Any
 
@@ -152,14 +154,22 @@ class Run:
 
   def _begin(self):
     self._warn()
+    is_private = self._experiment.method.privacy.is_private
     # Unreadable files must fail before `start` removes any file.
     state = checkpoints.restore(self._directory.path)
     if state is not None:
       spec = self._engine.expected_spec(self._experiment.method)
       engine_lib.check_memories(state, spec)
       self._directory.rows.resume(state.round)
+      if is_private:
+        self._directory.private_seed()
     self._directory.start(self._config, state.round if state else 0)
     self._directory.keep(run_files.TASK, self._task.to_json())
+    if is_private:
+      self._directory.keep(run_files.SECRET, secrets.token_hex(32), 0o600)
+      self._experiment = dataclasses.replace(
+        self._experiment, private_seed=self._directory.private_seed()
+      )
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)

@@ -88,17 +88,29 @@ class KeepSamples(Stage):
     ][: int(slot['count'])]
 
 
+def split_r_hat(samples: np.ndarray) -> np.ndarray:
+  """Returns split R-hat, `[dimension]` (Gelman et al. 2013, section 11.4).
+
+  `tfp.mcmc.potential_scale_reduction` is another function: it has no root,
+  and another factor on `between`.
+
+  Args:
+    samples: `[num_chains, num_samples, dimension]`, at least 4 per chain.
+  """
+  half = samples.shape[1] // 2
+  halves = samples[:, : 2 * half].reshape(-1, half, samples.shape[-1])
+  within = halves.var(1, ddof=1, dtype=np.float64).mean(0)
+  between = halves.mean(1, dtype=np.float64).var(0, ddof=1)
+  with np.errstate(divide='ignore', invalid='ignore'):  # A constant weight.
+    return np.sqrt(1 - 1 / half + between / within)
+
+
 def _diagnostics(samples) -> dict[str, float]:
   """Returns the median over weights of effective size and split R-hat."""
   if len(samples) < 4:
     return {}
   sizes = tfp.mcmc.effective_sample_size(samples)
-  scales = tfp.mcmc.potential_scale_reduction(
-    samples[: len(samples) // 2 * 2, np.newaxis],
-    independent_chain_ndims=1,
-    split_chains=True,
-  )
   return {
     'chain_effective_size': float(np.nanmedian(sizes)),
-    'chain_r_hat': float(np.nanmedian(scales)),
+    'chain_r_hat': float(np.nanmedian(split_r_hat(samples[np.newaxis]))),
   }

@@ -230,7 +230,7 @@ class Central(Privacy):
       f'removed, of {of}',
       'privacy: it covers the models of all rounds. It covers no other column '
       'of metrics.csv and no count in partition.csv. It holds only while '
-      '--seed is secret, and counts normalization and the division of the '
+      'secret.key is secret, and counts normalization and the division of the '
       'data as fixed in advance',
     )
 

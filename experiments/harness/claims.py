@@ -6,8 +6,9 @@ of `bfl_tf.runs.significance` at 5 % finds a mean above zero.
 
 A claim holds if all of its comparisons hold. This needs no correction: the
 chance that all hold is at most the chance that one holds. A claim does not hold
-if a mean is below zero after Holm's correction over its comparisons. If all
-differences are zero, at most 5 % of claims fail, for any number of comparisons.
+if a mean is below zero after Holm's correction over its comparisons. If the
+test is exact and all means are zero, at most 5 % of claims fail, for any number
+of comparisons. For skewed differences, the test is not exact, and more fail.
 Otherwise the claim is undecided. It is also undecided while a planned seed is
 missing, for example after a diverged run. There is no test below two seeds.
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import seeds
+from bfl_tf.server import keep_samples
 from bfl_tf.startup import tf, tfp
 
 
@@ -34,10 +35,7 @@ class Chains(NamedTuple):
 
   def r_hat(self) -> np.ndarray:
     """Returns split R-hat, `[dimension]`; near 1 if the half chains agree."""
-    by_sample = np.swapaxes(self.samples, 0, 1)
-    return tfp.mcmc.potential_scale_reduction(
-      by_sample, split_chains=True
-    ).numpy()
+    return keep_samples.split_r_hat(self.samples)
 
   def effective_size(self) -> np.ndarray:
     """Returns the effective sample size of all chains, `[dimension]`."""

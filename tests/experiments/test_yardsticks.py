@@ -18,6 +18,12 @@ def gaussian(w):
   return -0.5 * tf.tensordot(w - MEAN, tf.linalg.matvec(precision, w - MEAN), 1)
 
 
+def test_r_hat_is_a_ratio_of_standard_deviations():
+  # The half chains (0, 2) and (2, 4): W = 2, B / n = 2, n = 2.
+  found = chains.Chains(np.float32([[[0], [2], [2], [4]]]), *np.ones([2, 1]))
+  np.testing.assert_allclose(found.r_hat(), [np.sqrt(1 / 2 + 2 / 2)])
+
+
 def test_hmc_chains_have_the_moments_of_a_gaussian():
   found = chains.sample(
     gaussian,

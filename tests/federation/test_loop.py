@@ -1,5 +1,7 @@
 """Tests of the round loop: order, sampling, memories and FedAvg."""
 
+import secrets
+
 import numpy as np
 import pytest
 import toys
@@ -33,6 +35,7 @@ def backwards(workers, jobs, run):
   ],
 )
 def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):
+  monkeypatch.setattr(secrets, 'token_bytes', bytes)
   one, infos = toys.execute(toys.experiment(num_workers=1, **changes))
   two, others = toys.execute(toys.experiment(num_workers=2, **changes))
   assert toys.same(one, two)

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import secrets
 import sys
 
 import fake
@@ -13,8 +14,9 @@ import pytest
 from scipy import optimize, stats
 import toys
 
-from bfl_tf import analysis, seeds, statistics, weights
+from bfl_tf import analysis, files, run_files, seeds, statistics, weights
 from bfl_tf.federation import loop
+from bfl_tf.runs import directory
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
 
@@ -189,7 +191,8 @@ def test_a_round_without_clients_releases_noise():
   played = toys.rounds(pieces, 5)
   counts = [each.info['clients_pooled'] for each in played[1:]]
   assert 0 in counts and max(counts) > 0
-  assert counts == [len(loop.sampled(pieces.config, r)) for r in range(5)]
+  sample, seed = pieces.method.privacy.sample, pieces.private_seed
+  assert counts == [len(sample(seed, index)) for index in range(5)]
   means = [each.state.model.mean for each in played]
   assert all(np.all(a != b) for a, b in itertools.pairwise(means))
   assert math.isnan(played[1 + counts.index(0)].info['train_loss'])
@@ -213,12 +216,37 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   assert fake.execute(tmp_path, config) == summary
 
 
-def test_a_resumed_private_run_is_identical(tmp_path):
-  fake.execute(tmp_path / 'never', CONFIG)
+def test_a_resumed_private_run_is_identical(tmp_path, monkeypatch):
   path = tmp_path / 'stopped'
-  fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
+  with monkeypatch.context() as patch:
+    patch.setattr(secrets, 'token_bytes', bytes)
+    fake.execute(tmp_path / 'never', CONFIG)
+    fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
+  secret = path / run_files.SECRET
+  kept = secret.read_text()
+  secret.unlink()
+  before = sorted(path.rglob('*'))
+  with pytest.raises(files.UnreadableError, match=secret.name):
+    fake.execute(path, CONFIG)
+  assert sorted(path.rglob('*')) == before
+  secret.write_text(kept)
   fake.execute(path, CONFIG)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
+
+
+def test_no_other_run_has_the_noise_of_a_run(tmp_path, monkeypatch):
+  fake.execute(tmp_path / 'a', CONFIG)
+  fake.execute(tmp_path / 'b', CONFIG)
+  assert fake.outcome(tmp_path / 'a') != fake.outcome(tmp_path / 'b')
+  assert (tmp_path / 'a' / run_files.SECRET).stat().st_mode & 0o777 == 0o600
+  # Runs with other flags have other noise, even with the same secret.
+  monkeypatch.setattr(secrets, 'token_bytes', bytes)
+  fake.execute(tmp_path / 'c', CONFIG)
+  fake.execute(
+    tmp_path / 'd', CONFIG.replace(settings={'central.clip_norm': 2.0})
+  )
+  paths = (directory.RunDirectory(tmp_path / name) for name in 'abcd')
+  assert len({path.private_seed() for path in paths}) == 4
 
 
 def test_rejected_clients_affect_no_other_client_and_are_not_named():
@@ -260,6 +288,7 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
     ('--central.delta', {'central.delta': 1e-300}),
     ('--central.delta', {'central.delta': 0.5}),
     ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
+    ('--client_parts=swag', {'method': 'swag'}),
     ('--model', {'model': 'toys:normalized'}),
     ('--central.population', {'central.population': 2}),
     ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
@@ -287,9 +316,10 @@ def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):
 
   monkeypatch.setattr(seeds, '_sequence', spied)
   changes = {'clients_per_round': 3, 'client_parts': ('gradient_noise',)}
-  toys.execute(toys.experiment(privacy='central', **changes))
+  pieces = toys.experiment(privacy='central', **changes)
+  toys.execute(pieces)
   ours = [
-    (0, purpose, (index,))
+    (pieces.private_seed, purpose, (index,))
     for index in range(2)
     for purpose in ('poisson_sampling', 'privacy_noise')
   ]
