@@ -171,6 +171,51 @@ def _broadcast(signs, tensor):
   return tf.reshape(signs, [-1, *middle, signs.shape[-1]])
 
 
+@tf.custom_gradient
+def add_bias(outputs, bias):
+  """Adds biases, with a gradient that is summed in float32.
+
+  TensorFlow's CPU kernel `BiasAddGrad` sums bfloat16 in bfloat16.
+  """
+
+  def gradients(upstream):
+    total = tf.cast(upstream, tf.float32)
+    total = tf.reduce_sum(total, list(range(len(upstream.shape) - 1)))
+    return upstream, tf.cast(total, bias.dtype)
+
+  return tf.nn.bias_add(outputs, bias), gradients
+
+
+class _SummedBias(tf_keras.layers.Layer):
+  """Adds biases by `add_bias`, for networks in bfloat16."""
+
+  def build(self, input_shape):
+    super().build(input_shape)
+    self.use_bias = False  # `call` adds the bias.
+
+  def call(self, inputs):
+    outputs = super().call(inputs)
+    return outputs if self.bias is None else add_bias(outputs, self.bias + 0)
+
+  def get_config(self):
+    return {**super().get_config(), 'use_bias': self.bias is not None}
+
+
+@_registered
+class Dense(_SummedBias, tf_keras.layers.Dense):
+  """A dense layer for bfloat16."""
+
+
+@_registered
+class Conv2D(_SummedBias, tf_keras.layers.Conv2D):
+  """A convolution for bfloat16."""
+
+
+@_registered
+class DepthwiseConv2D(_SummedBias, tf_keras.layers.DepthwiseConv2D):
+  """A depthwise convolution for bfloat16."""
+
+
 @_registered
 class DenseFlipout(_SeededFlipout, tfp.layers.DenseFlipout):
   """`tfp.layers.DenseFlipout`, seeded by `seeding.scope`."""

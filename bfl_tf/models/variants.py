@@ -103,6 +103,11 @@ class Blocks:
     check('normalization', self.normalization, NORMALIZATIONS)
     check('kernel_initializer', self.kernel_initializer, KERNEL_INITIALIZERS)
 
+  @property
+  def _keras(self):
+    policy = tf_keras.mixed_precision.global_policy()
+    return stochastic if policy.compute_dtype != 'float32' else tf_keras.layers
+
   def _seed(self):
     # Each layer needs another seed, because equal seeds give equal kernels.
     return (self.seed * 1009 + next(self._layers)) % (2**31)
@@ -135,7 +140,7 @@ class Blocks:
         units, initial_scale=self.variant.initial_scale, **settings
       )
     else:
-      layer = tf_keras.layers.Dense(units, **settings)
+      layer = self._keras.Dense(units, **settings)
     return layer(x)
 
   def conv(
@@ -162,7 +167,7 @@ class Blocks:
         filters, size, initial_scale=self.variant.initial_scale, **settings
       )
     else:
-      layer = tf_keras.layers.Conv2D(filters, size, **settings)
+      layer = self._keras.Conv2D(filters, size, **settings)
     return layer(x)
 
   def depthwise(self, size, x, *, strides=1, use_bias=True):
@@ -172,7 +177,7 @@ class Blocks:
     # A filter has one input channel, but Keras counts all channels as inputs:
     # the kernel has shape [size, size, channels, 1].
     fans = channels if mode == 'fan_in' else (channels + 1) / 2
-    return tf_keras.layers.DepthwiseConv2D(
+    return self._keras.DepthwiseConv2D(
       size,
       strides=strides,
       padding='same',

@@ -6,10 +6,30 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf import models, training
+from bfl_tf.models import layers
 
-pytestmark = pytest.mark.skipif(
+needs_bfloat16 = pytest.mark.skipif(
   not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
 )
+
+
+@pytest.mark.parametrize('kind', ['Dense', 'Conv2D', 'DepthwiseConv2D'])
+def test_gradients_of_biases_are_summed_in_float32(kind):
+  sizes = {'Dense': [6], 'Conv2D': [6, 1], 'DepthwiseConv2D': [1]}[kind]
+  layer = getattr(layers, kind)(*sizes, dtype='mixed_bfloat16')
+  x = tf.ones([32, 28, 28, 6])
+  upstream = np.random.default_rng(0).uniform(size=x.shape)
+  upstream = tf.constant(upstream, tf.bfloat16)
+
+  @tf.function
+  def gradient():
+    with tf.GradientTape() as tape:
+      outputs = layer(x)
+    return tape.gradient(outputs, layer.bias, output_gradients=upstream)
+
+  exact = np.float64(upstream).sum((0, 1, 2))
+  np.testing.assert_allclose(gradient(), exact, rtol=2**-8)
+  assert layer.from_config(layer.get_config()).use_bias
 
 
 def plain(input_shape, num_classes):
@@ -18,6 +38,7 @@ def plain(input_shape, num_classes):
   return tf_keras.Sequential([tf_keras.Input(input_shape), layer])
 
 
+@needs_bfloat16
 @pytest.mark.parametrize('name', ['logistic', f'{__name__}:plain'])
 def test_factors_and_product_are_rounded_to_eight_bits(name):
   shapes = {'input_shape': (64,), 'num_classes': 3}
@@ -34,6 +55,7 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
   assert not np.allclose(found, x @ kernel, rtol=1e-5)
 
 
+@needs_bfloat16
 @pytest.mark.parametrize(
   'name, variant, settings',
   [
