@@ -35,7 +35,7 @@ class Experiment:
   server_indices: np.ndarray
   workers: list[training.Worker]
   private_seed: int = dataclasses.field(
-    default_factory=lambda: int.from_bytes(secrets.token_bytes(32))
+    default_factory=lambda: int.from_bytes(secrets.token_bytes(32), 'big')
   )
 
   @property

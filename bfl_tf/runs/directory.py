@@ -230,7 +230,7 @@ class RunDirectory:
         f'{self.path} to train again.'
       )
     run = flags_file.digest(self.path).encode()
-    return int.from_bytes(hashlib.sha256(secret + run).digest())
+    return int.from_bytes(hashlib.sha256(secret + run).digest(), 'big')
 
   def check_task(self, task: task_lib.Task) -> None:
     """Rejects training examples that differ from those of `task.json`."""
