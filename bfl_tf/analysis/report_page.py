@@ -67,8 +67,5 @@ def _of(share, total: int) -> str:
   """Returns a fraction with its Wilson interval, or a dash."""
   if not isinstance(share, int | float):
     return '-'
-  from scipy import stats  # It takes half a second.
-
-  found = stats.binomtest(round(share * total), total)
-  low, high = found.proportion_ci(method='wilson')
+  low, high = reports.interval(share, total)
   return f'{share:.0%} ({low:.0%} to {high:.0%})'

@@ -155,13 +155,19 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   none = dataclasses.replace(report, sites=[], sets=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
-  # Each class has a third of the examples; the model has a higher accuracy.
+  # Each class has a third of the examples.
   assert '<strong>' not in page and 'is right for\n33%' in page
-  whole, *others = report.summary
-  poor = [{**whole, 'accuracy': 12 / 36}, *others]
-  poor = dataclasses.replace(none, summary=poor)
-  page = report_page.page('a run', poor, tmp_path)
-  assert page.index('<p><strong>') == page.index('<p>')
+
+
+def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
+  # The 95 % Wilson interval of 8 of 12 ends at 0.86, that of 9 of 12 at 0.91.
+  for right, wanted in ((8, ['up']), (9, [])):
+    classes = [{**row, 'coverage_0.9': 1.0} for row in report.classes]
+    classes[2]['coverage_0.9'] = right / 12
+    poor = dataclasses.replace(report, classes=classes)
+    assert [row['class'] for row in poor.poorly_covered(0.9)] == wanted
+    printed = '\n'.join(report_files.lines(tmp_path, poor))
+    assert ('coverage_0.9 of each class' in printed) == bool(wanted)
 
 
 def test_the_summary_separates_the_sites_selected_last(tmp_path):
