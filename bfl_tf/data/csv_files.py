@@ -5,7 +5,7 @@ by name, so that their order in the file does not matter. Errors count rows as a
 spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import csv
 import os
 import pathlib
@@ -21,6 +21,19 @@ _LARGEST = np.finfo(np.float32).max
 _WHOLE = re.compile(r'(-?\d+)\.0+')
 # Columns of names, dates or notes have fewer cells per category.
 _CELLS_PER_CATEGORY = 3
+
+
+class CellError(ValueError):
+  """Cells cannot be read; the message contains some of them.
+
+  Attributes:
+    counts: Number of cells that are neither numbers nor missing values, by
+      column that cannot be read.
+  """
+
+  def __init__(self, message: str, counts: Mapping[str, int]):
+    super().__init__(message)
+    self.counts = counts
 
 
 def read(
@@ -104,12 +117,14 @@ def encode(
     features.
 
   Raises:
-    ValueError: Columns cannot be encoded; the message names up to ten of them.
+    CellError: Columns cannot be encoded; the message names up to ten of them.
   """
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
     known.setdefault(feature.column, []).append(feature)
-  found, values, defects = [], [], []
+  found, values = [], []
+  defects: list[str] = []
+  counts: dict[str, int] = {}
   for name, cells in table.items():
     try:
       features, x = _encode(
@@ -117,6 +132,8 @@ def encode(
       )
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
+      is_text = np.isnan(notation.numbers([*cells]))
+      counts[name] = int(sum(is_text & ~notation.is_missing([*cells])))
     else:
       found += features
       values += x
@@ -127,8 +144,8 @@ def encode(
       else 'make them empty, or list the column in --categorical_columns or '
       '--ignore_columns'
     )
-    raise ValueError(
-      f'{where}: {"; ".join(defects[:10])}: correct these cells, {fix}.'
+    raise CellError(
+      f'{where}: {"; ".join(defects[:10])}: correct these cells, {fix}.', counts
     )
   return np.stack(values, axis=1), tuple(found)
 

@@ -263,7 +263,19 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
       min_site_examples=0,
       **columns | own_settings,
     )
-  return config, run_data.load(config)
+  try:
+    return config, run_data.load(config)
+  except Exception as error:
+    if not own.data:
+      raise
+    # Messages of readers may contain cells. Flower sends only this error to the
+    # server, and logs both on the node.
+    counts = getattr(error, 'counts', {})
+    texts = ''.join(f' (column {c!r}: {n} texts)' for c, n in counts.items())
+    raise ValueError(
+      f'the file of this node cannot be read{texts}; the log of the node '
+      'contains the reason'
+    ) from error
 
 
 def answer(
