@@ -57,6 +57,8 @@ def lines(
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
     yield f'site {site} was not scored: {why}'
+  for client, number in report.absent.items():
+    yield f'warning: {client} contributed to 0 of {number} rounds'
   if report.of_personal:
     yield 'The scores and sets are those of the personal models.'
   if not report.sites:

@@ -15,7 +15,7 @@ from bfl_tf.data import partitions
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, directory, progress, task
+from bfl_tf.runs import checkpoints, directory, progress, tables, task
 
 # 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
 # the standard deviation of an initial kernel.
@@ -309,6 +309,11 @@ class Run:
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
     self._warn_of_scale(rows)
+    names = directory.read_clients(path)
+    for client, number in tables.absent(rows, self._config).items():
+      self._progress.say(
+        f'warning: {names[client]} contributed to 0 of {number} rounds'
+      )
     if state.round < self._config.num_rounds:
       self._progress.say(
         f'stopped after round {state.round} of {self._config.num_rounds}: the '

@@ -8,6 +8,7 @@ import fake
 import numpy as np
 import pytest
 import site_data
+import toys
 
 from bfl_tf import federation, metrics, runs
 from bfl_tf.analysis import (
@@ -157,6 +158,24 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   assert 'kept no calibration share' in page
   # Each class has a third of the examples.
   assert '<strong>' not in page and 'is right for\n33%' in page
+
+
+def test_a_site_that_never_contributed_is_named(tmp_path, capsys):
+  @toys.Engine
+  def engine(experiment, state, clients):
+    for client in clients:
+      reply = fake.reply(experiment, state, client)
+      is_lost = client == 1 or (client == 0 and state.round == 1)
+      yield (client, TimeoutError()) if is_lost else reply
+
+  config = site_data.config(site_data.write(tmp_path / 'sites.csv'))
+  run = runs.Run(config, tmp_path / 'run', engine=engine, draw_plots=False)
+  run.execute()
+  line = 'odd contributed to 0 of 3 rounds'
+  assert line in capsys.readouterr().out
+  report = reports.report(loading.load_run(tmp_path / 'run'))
+  assert report.absent == {'odd': 3}
+  assert f'warning: {line}' in [*report_files.lines(tmp_path, report)]
 
 
 def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
