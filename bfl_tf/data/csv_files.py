@@ -141,11 +141,12 @@ def encode(
     fix = (
       'or remove these rows'
       if like
-      else 'make them empty, or list the column in --categorical_columns or '
-      '--ignore_columns'
+      else 'or list the column in --categorical_columns or --ignore_columns'
     )
     raise CellError(
-      f'{where}: {"; ".join(defects[:10])}: correct these cells, {fix}.', counts
+      f'{where}: {"; ".join(defects[:10])}: correct these cells, list texts '
+      f'for missing values in --missing_values, {fix}.',
+      counts,
     )
   return np.stack(values, axis=1), tuple(found)
 

@@ -1,5 +1,7 @@
 """Scores per class, and a check for class imbalance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy import typing as npt
 
@@ -56,12 +58,15 @@ def one_against_rest(
   return found
 
 
-def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:
+def imbalance(
+  labels: npt.ArrayLike, num_classes: int, names: Sequence[str] = ()
+) -> str | None:
   """Returns a note on a class so rare or so frequent that accuracy misleads.
 
   Args:
     labels: Integers `[num_examples]`, at least one.
     num_classes: Number of classes.
+    names: Names of the classes; if empty, their numbers.
 
   Returns:
     A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
@@ -76,4 +81,5 @@ def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:
     named = largest
   else:
     return None
-  return f'class {named} is {100 * shares[named]:.1f} % of the examples'
+  name = names[named] if names else named
+  return f'class {name} is {100 * shares[named]:.1f} % of the examples'

@@ -80,8 +80,7 @@ def table(summary: Mapping[str, Any]) -> str:
     if own != name:
       label = f'personal {label}'
     if score and score.name == 'recall_class':
-      number = int(name.rpartition('_')[2])
-      label = f'recall of {summary["classes"][number]}'
+      label = f'recall of {name.removeprefix(f"{score.name}_")}'
     elif not score or score.name != own or not score.in_final:
       continue
     of_clients = own != name and own != 'lowest_accuracy'

@@ -201,7 +201,8 @@ class Run:
         '--partition=natural'
       )
     classes = dataset.num_classes
-    uneven = classes and metrics.imbalance(dataset.test.y, classes)
+    names = dataset.class_names
+    uneven = classes and metrics.imbalance(dataset.test.y, classes, names)
     if uneven:
       self._progress.say(
         f'{uneven} to be tested on: see balanced_accuracy and the recall of '

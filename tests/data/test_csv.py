@@ -89,7 +89,7 @@ def test_byte_order_marks_quotes_and_blank_lines_are_read(tmp_path):
 
 
 def test_a_table_may_have_no_sites_and_columns_may_be_ignored(tmp_path):
-  dataset = data.load(write(tmp_path, rows()), ignore_columns=('site', 'hue'))
+  dataset = data.load(write(tmp_path, rows()), ignore_columns='site,hue')
   assert names(dataset) == ['ash']
   assert dataset.train.ids is None
   assert len(dataset.test.y) == 12
