@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import functools
 import os
 import pathlib
-import types
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -18,7 +17,7 @@ from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
 from bfl_tf.federation import personal, plan, prediction
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, directory, flags_file, tables
+from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
 
@@ -57,11 +56,10 @@ def load(run_dir: str | os.PathLike) -> Trained:
     if sites_own:
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
-  temperature, clients, absent = None, [], {}
+  temperature, clients = None, []
   if not sites_own:
     temperature = run_files.read_summary(path).get('temperature')
     clients = directory.read_clients(path)
-    absent = tables.absent(tables.read(path / run_files.METRICS), config)
   members = _stored(config, state)
   if config.predictor and not members:
     logging.warning(
@@ -71,7 +69,7 @@ def load(run_dir: str | os.PathLike) -> Trained:
       config.predictor,
     )
   return Trained(
-    config, task, state.model, temperature, members, state, clients, absent
+    config, task, state.model, temperature, members, state, clients
   )
 
 
@@ -161,7 +159,6 @@ class Trained:
     members: Models that predict together in place of `weights`; usually empty.
     state: State after the last round.
     clients: Names of the clients: of their sites, otherwise numbers as text.
-    absent: Clients without an accepted update, as from `tables.absent`.
   """
 
   def __init__(
@@ -173,11 +170,10 @@ class Trained:
     members: Sequence[weights_lib.Weights] = (),
     state: state_lib.State | None = None,
     clients: Sequence[str] = (),
-    absent: Mapping[int, int] = types.MappingProxyType({}),
   ):
     self.config, self.task, self.weights = config, task, weights
     self.temperature, self.members = temperature, members
-    self.state, self.clients, self.absent = state, clients, absent
+    self.state, self.clients = state, clients
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns a copy with other weights; both share their predictors."""

@@ -12,6 +12,7 @@ from bfl_tf.analysis import (
   reports,
   site_statistics,
 )
+from bfl_tf.runs import directory
 from bfl_tf.runs import tables as tables_lib
 
 
@@ -57,8 +58,8 @@ def lines(
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
     yield f'site {site} was not scored: {why}'
-  for client, number in report.absent.items():
-    yield f'warning: {client} contributed to 0 of {number} rounds'
+  for client in directory.absent(path):
+    yield f'warning: no accepted update of {client}'
   if report.of_personal:
     yield 'The scores and sets are those of the personal models.'
   if not report.sites:

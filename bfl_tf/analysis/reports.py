@@ -38,7 +38,6 @@ class Report:
     together: Statistics of all examples.
     sets: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
-    absent: Number of rounds of each client without an accepted update, by name.
     of_personal: Whether all scores are those of personal models.
   """
 
@@ -49,7 +48,6 @@ class Report:
   sets: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
   of_personal: bool = False
-  absent: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
@@ -87,18 +85,10 @@ class Report:
     whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    names = client_names or trained.clients
-    absent = {names[client]: n for client, n in trained.absent.items()}
-    return cls(
-      sites, classes, table, together, sets, {}, trained.needs_site, absent
-    )
+    return cls(sites, classes, table, together, sets, {}, trained.needs_site)
 
   def poorly_covered(self, level: float) -> list[Row]:
-    """Returns the classes whose sets contain the label too rarely.
-
-    The coverage of a class is not guaranteed. It is too low if its 95 % Wilson
-    interval lies below `level`.
-    """
+    """Returns the classes whose coverage is surely below `level`."""
     name = f'coverage_{level:g}'
     return [
       row

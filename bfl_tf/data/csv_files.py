@@ -24,12 +24,7 @@ _CELLS_PER_CATEGORY = 3
 
 
 class CellError(ValueError):
-  """Cells cannot be read; the message contains some of them.
-
-  Attributes:
-    counts: Number of cells that are neither numbers nor missing values, by
-      column that cannot be read.
-  """
+  """Error about cells; `counts` has the number of texts by bad column."""
 
   def __init__(self, message: str, counts: Mapping[str, int]):
     super().__init__(message)

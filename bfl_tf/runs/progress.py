@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 import datetime
 from typing import Any
 
+import numpy as np
+
 from bfl_tf import metrics
 
 _PERSONAL = 'personal_'
@@ -69,6 +71,22 @@ class Progress:
 def time_left(seconds: Sequence[float], number: int) -> datetime.timedelta:
   """Returns the time of more rounds or runs that take as long as the others."""
   return datetime.timedelta(seconds=round(number * sum(seconds) / len(seconds)))
+
+
+def trend(losses: Sequence[float]) -> str:
+  """Returns `rises`, `falls` or '': change of the mean over the last fifth.
+
+  It must exceed two standard errors, and 1 % of the range of all losses.
+  """
+  size = len(losses) // 5
+  if size < 2 or not np.all(np.isfinite(losses)):
+    return ''
+  last = np.array(losses[-2 * size :]).reshape(2, size)
+  change = last[1].mean() - last[0].mean()
+  error = np.sqrt(last.var(-1, ddof=1).sum() / size)
+  if abs(change) <= max(2 * error, 0.01 * np.ptp(losses)):
+    return ''
+  return 'rises' if change > 0 else 'falls'
 
 
 def table(summary: Mapping[str, Any]) -> str:

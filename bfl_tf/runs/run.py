@@ -15,7 +15,7 @@ from bfl_tf.data import partitions
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, directory, progress, tables, task
+from bfl_tf.runs import checkpoints, directory, progress, task
 
 # 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
 # the standard deviation of an initial kernel.
@@ -93,6 +93,7 @@ class Run:
     self._directory.check(config)
     self._state: state_lib.State | None = None
     self._saved: int | None = None
+    self._moved = float('nan')
     self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
       self._directory.check_free()
@@ -148,6 +149,9 @@ class Run:
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)
     result.info['train_seconds'] = time.perf_counter() - started
+    mean = result.state.model.mean
+    change = np.linalg.norm(mean - state.model.mean)
+    self._moved = change / np.linalg.norm(mean)
     return self._record(result)
 
   def _begin(self):
@@ -310,11 +314,19 @@ class Run:
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
     self._warn_of_scale(rows)
-    names = directory.read_clients(path)
-    for client, number in tables.absent(rows, self._config).items():
+    losses = [row.get('train_loss', math.nan) for row in rows[1:]]
+    if trend := progress.trend(losses):
       self._progress.say(
-        f'warning: {names[client]} contributed to 0 of {number} rounds'
+        f'warning: the training loss still {trend} in the last rounds: raise '
+        '--num_rounds, or use --method=pvi'
       )
+    if self._config.model == 'logistic':
+      self._progress.say(
+        'norm of the last mean update, relative to that of the model: '
+        f'{self._moved:.2g} (0 after convergence)'
+      )
+    for client in directory.absent(path):
+      self._progress.say(f'warning: no accepted update of {client}')
     if state.round < self._config.num_rounds:
       self._progress.say(
         f'stopped after round {state.round} of {self._config.num_rounds}: the '

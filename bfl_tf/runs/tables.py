@@ -4,7 +4,6 @@ A row is a mapping of columns to values, without missing values. `Rows` is the
 growing table of a run's rounds. Other tables are written once.
 """
 
-import collections
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import csv
@@ -14,8 +13,7 @@ import pathlib
 from typing import Any
 
 from bfl_tf import files, metrics, run_files
-from bfl_tf.config.config import Config
-from bfl_tf.federation import loop, stopping
+from bfl_tf.federation import stopping
 
 Row = Mapping[str, Any]
 Table = Sequence[Row]
@@ -130,26 +128,6 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
   An incomplete last line is ignored.
   """
   return _read(path)[1]
-
-
-def absent(rows: Table, config: Config) -> dict[int, int]:
-  """Returns the clients of which no update was accepted.
-
-  Args:
-    rows: Rows of all rounds, from round 0.
-    config: Config of the run.
-
-  Returns:
-    Number of rounds that sampled the client, by client; empty under privacy,
-    where the sample is secret.
-  """
-  sampled: collections.Counter[int] = collections.Counter()
-  rejected: collections.Counter[int] = collections.Counter()
-  if not config.privacy_mechanism.is_private:
-    for number, row in enumerate(rows[1:]):
-      sampled.update(loop.sampled(config, number))
-      rejected.update(map(int, row.get('rejected', '').split()))
-  return {c: n for c, n in sorted(sampled.items()) if rejected[c] == n}
 
 
 def _read(path) -> tuple[list[str], list[dict[str, Any]]]:

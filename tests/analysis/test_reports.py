@@ -171,11 +171,14 @@ def test_a_site_that_never_contributed_is_named(tmp_path, capsys):
   config = site_data.config(site_data.write(tmp_path / 'sites.csv'))
   run = runs.Run(config, tmp_path / 'run', engine=engine, draw_plots=False)
   run.execute()
-  line = 'odd contributed to 0 of 3 rounds'
-  assert line in capsys.readouterr().out
+  line = 'no accepted update of odd: 0 of 3 rounds'
+  printed = capsys.readouterr().out
+  assert line in printed and printed.count('no accepted update') == 1
   report = reports.report(loading.load_run(tmp_path / 'run'))
-  assert report.absent == {'odd': 3}
-  assert f'warning: {line}' in [*report_files.lines(tmp_path, report)]
+  report_files.write(tmp_path / 'run', report)
+  page = (tmp_path / 'run/sites/report.html').read_text('utf-8')
+  assert line[1:] in page and page.count('accepted update') == 1
+  assert f'warning: {line}' in [*report_files.lines(tmp_path / 'run', report)]
 
 
 def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
