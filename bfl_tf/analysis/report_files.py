@@ -75,11 +75,8 @@ def lines(
   else:
     yield from _threshold_lines(report.sets)
     for level in report.sets.levels:
-      if names := [row['class'] for row in report.poorly_covered(level)]:
-        yield (
-          f'warning: {100 * level:g} % sets miss these classes too often: '
-          f'{", ".join(names)} (see coverage_{level:g} of each class)'
-        )
+      for row in report.poorly_covered(level):
+        yield f'warning: {level:g} sets miss the class {row["class"]} too often'
   there = ", on the server's machine" if of_nodes else ''
   yield f'tables, plots and report.html in {path / "sites"}{there}'
 

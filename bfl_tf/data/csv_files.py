@@ -5,7 +5,7 @@ by name, so that their order in the file does not matter. Errors count rows as a
 spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import csv
 import os
 import pathlib
@@ -24,11 +24,10 @@ _CELLS_PER_CATEGORY = 3
 
 
 class CellError(ValueError):
-  """Error about cells; `counts` has the number of texts by bad column."""
+  """A message about cells, and the number of texts by bad column."""
 
-  def __init__(self, message: str, counts: Mapping[str, int]):
-    super().__init__(message)
-    self.counts = counts
+  def __str__(self) -> str:
+    return self.args[0]
 
 
 def read(
@@ -117,9 +116,7 @@ def encode(
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
     known.setdefault(feature.column, []).append(feature)
-  found, values = [], []
-  defects: list[str] = []
-  counts: dict[str, int] = {}
+  found, values, defects, counts = [], [], [], {}
   for name, cells in table.items():
     try:
       features, x = _encode(

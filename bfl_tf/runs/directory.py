@@ -59,17 +59,13 @@ def absent(directory: str | os.PathLike) -> list[str]:
   config = flags_file.read_config(path) if rows else None
   if config is None or config.privacy_mechanism.is_private:
     return []
-  sampled: list[int] = []
-  rejected: list[int] = []
-  for number, row in enumerate(rows):
-    sampled += loop.sampled(config, number)
-    rejected += map(int, row.get('rejected', '').split())
-  lost, names = collections.Counter(rejected), read_clients(path)
-  return [
-    f'{names[client]}: 0 of {number} rounds'
-    for client, number in sorted(collections.Counter(sampled).items())
-    if lost[client] == number
-  ]
+  sampled = collections.Counter[int]()
+  for number in range(len(rows)):
+    sampled.update(loop.sampled(config, number))
+  lost = ' '.join(row.get('rejected', '') for row in rows).split()
+  names, times = read_clients(path), collections.Counter(map(int, lost))
+  return [f'{names[c]}: 0 of {n} rounds' for c, n in sorted(sampled.items())
+          if times[c] == n]  # fmt: skip
 
 
 class RunDirectory:

@@ -79,14 +79,14 @@ def trend(losses: Sequence[float]) -> str:
   It must exceed two standard errors, and 1 % of the range of all losses.
   """
   size = len(losses) // 5
-  if size < 2 or not np.all(np.isfinite(losses)):
+  if size < 2:
     return ''
   last = np.array(losses[-2 * size :]).reshape(2, size)
   change = last[1].mean() - last[0].mean()
   error = np.sqrt(last.var(-1, ddof=1).sum() / size)
-  if abs(change) <= max(2 * error, 0.01 * np.ptp(losses)):
-    return ''
-  return 'rises' if change > 0 else 'falls'
+  # NaN is no trend.
+  is_clear = abs(change) > max(2 * error, 0.01 * np.ptp(losses))
+  return ('rises' if change > 0 else 'falls') if is_clear else ''
 
 
 def table(summary: Mapping[str, Any]) -> str:

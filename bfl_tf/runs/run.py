@@ -149,9 +149,9 @@ class Run:
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)
     result.info['train_seconds'] = time.perf_counter() - started
-    mean = result.state.model.mean
+    mean = result.state.model.mean.astype(np.float64)
     change = np.linalg.norm(mean - state.model.mean)
-    self._moved = change / np.linalg.norm(mean)
+    self._moved = float(change / np.linalg.norm(mean))
     return self._record(result)
 
   def _begin(self):
@@ -204,9 +204,8 @@ class Run:
         f'--client_column={config.client_column}; for one client per site, add '
         '--partition=natural'
       )
-    classes = dataset.num_classes
-    names = dataset.class_names
-    uneven = classes and metrics.imbalance(dataset.test.y, classes, names)
+    names = dataset.class_names or range(dataset.num_classes)
+    uneven = names and metrics.imbalance(dataset.test.y, names)
     if uneven:
       self._progress.say(
         f'{uneven} to be tested on: see balanced_accuracy and the recall of '
