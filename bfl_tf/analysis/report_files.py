@@ -76,7 +76,8 @@ def lines(
     yield from _threshold_lines(report.sets)
     for level in report.sets.levels:
       for row in report.poorly_covered(level):
-        yield f'warning: {level:g} sets miss the class {row["class"]} too often'
+        name = row['class']
+        yield f'warning: {level:.0%} sets miss the class {name} too often'
   there = ", on the server's machine" if of_nodes else ''
   yield f'tables, plots and report.html in {path / "sites"}{there}'
 
