@@ -77,6 +77,7 @@ def report(
   found: Sequence[groups_lib.Group],
   folder: pathlib.Path | None = None,
   more: Sequence[str] = (),
+  also: str = '',
 ) -> None:
   """Prints the table; writes it and the figures to --output, or a folder.
 
@@ -84,12 +85,15 @@ def report(
     found: Groups of runs.
     folder: Folder of the results without --output.
     more: Flags that are columns, in addition to those that differ.
+    also: Name of a score in addition to those of --scores.
 
   Raises:
     ValueError: Raised as by `comparison.rows`, or for a flag.
   """
   groups = check(found, folder)
-  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value, more)
+  lines = comparison_lib.rows(
+    groups, _SCORES.value, _BASELINE.value, more, also
+  )
   keys = groups_lib.differing([*groups.values()])
   keys = list(dict.fromkeys([*keys, *more]))
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)

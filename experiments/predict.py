@@ -10,14 +10,17 @@ cell is wrong, and nothing was written.
 
 from collections.abc import Iterator, Sequence
 import csv
+import dataclasses
 import pathlib
 import shlex
 
 from absl import flags
 import numpy as np
 
-from bfl_tf import files
+from bfl_tf import data, files
 from bfl_tf.analysis import prediction_sets
+from bfl_tf.config import flagfile
+from bfl_tf.config.config import FIELDS
 from bfl_tf.data import csv_files, encoding, names, npz
 from bfl_tf.runs import directory
 from experiments import command_line, finished
@@ -35,6 +38,10 @@ _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
 _SITE = finished.site()
+# The notation of the input, by default that of the run.
+_FORMAT = {name: FIELDS[name] for name in data.FORMAT}
+flagfile.define_fields(flags.FLAGS, _FORMAT)
+flags.adopt_module_key_flags(flagfile)
 _ARRAYS = ('x', 'x_test')
 # Number of rows whose texts are in memory.
 _CHUNK = 10_000
@@ -182,8 +189,10 @@ def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
   path, where = _INPUT.value, f'--input={_INPUT.value}'
   task = trained.task
   kind = names.kind(path)
-  if kind != 'csv' and _KEPT.value:
-    raise ValueError('--keep_columns: --input must be a .csv.')
+  given = flagfile.fields(flags.FLAGS, _FORMAT, present=True)
+  for flag in (*given, *(['keep_columns'] if _KEPT.value else [])):
+    if kind != 'csv':
+      raise ValueError(f'--{flag}: --input must be a .csv.')
   if kind == 'npz':
     return npz.inputs('input', path, _ARRAYS), {}
   if kind != 'csv':
@@ -194,7 +203,7 @@ def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
       f'{where}: the run was not trained on a .csv: use an .npz with x of '
       f'shape [{shape}].'
     )
-  notation = trained.config.notation
+  notation = dataclasses.replace(trained.config.notation, **given)
   table = csv_files.read(where, path, notation)
   kept = _KEPT.value
   csv_files.check_columns(where, table, kept, 'which --keep_columns names')

@@ -125,7 +125,7 @@ def _compare(rows, runs, root):
       if not run.is_done
     }
     found += own
-  compare.report(found, root)
+  compare.report(found, root, also=_CHOOSE_BY.value)
   if _CHOOSE_BY.value:
     _choose(runs, root)
 
@@ -152,7 +152,7 @@ def _choose(runs, root):
       print(f'{key} is the smallest or largest value: add values{of}')
     chosen += groups.grouped(run.directory for run in own[name])
   if len(methods) > 1 and chosen:
-    compare.report(chosen, root / 'best', keys)
+    compare.report(chosen, root / 'best', keys, score)
 
 
 if __name__ == '__main__':

@@ -354,7 +354,7 @@ class Trained:
     if self.temperature is None or self.needs_site:
       raise ValueError(
         'this model has no fitted temperature: only the global model of a run '
-        'with --calibration_fraction has one.'
+        'with --calibration_fraction has one, without files of nodes.'
       )
     if isinstance(prediction, NumericPrediction):
       mean, scale, *variances = prediction

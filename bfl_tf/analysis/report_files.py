@@ -12,6 +12,7 @@ from bfl_tf.analysis import (
   reports,
   site_statistics,
 )
+from bfl_tf.runs import directory
 from bfl_tf.runs import tables as tables_lib
 
 
@@ -57,6 +58,8 @@ def lines(
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
     yield f'site {site} was not scored: {why}'
+  for client in directory.absent(path):
+    yield f'warning: no accepted update of {client}'
   if report.of_personal:
     yield 'The scores and sets are those of the personal models.'
   if not report.sites:
@@ -71,6 +74,10 @@ def lines(
     )
   else:
     yield from _threshold_lines(report.sets)
+    for level in report.sets.levels:
+      for row in report.poorly_covered(level):
+        name = row['class']
+        yield f'warning: {level:.0%} sets miss the class {name} too often'
   there = ", on the server's machine" if of_nodes else ''
   yield f'tables, plots and report.html in {path / "sites"}{there}'
 

@@ -9,6 +9,7 @@ import base64
 import pathlib
 
 from bfl_tf.analysis import reports
+from bfl_tf.runs import directory
 
 
 def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
@@ -17,7 +18,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   Args:
     title: Name of the run.
     report: Report of the run.
-    folder: Contains the figures of the report.
+    folder: Contains the figures of the report; it is in the run's directory.
   """
   import jinja2
 
@@ -37,6 +38,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   shared = {
     'title': title,
     'report': report,
+    'absent': directory.absent(folder.parent),
     'whole': report.summary[0],
     'total': report.summary[0]['num_examples'],
     'levels': report.sets.levels if report.sets else (),
@@ -67,8 +69,5 @@ def _of(share, total: int) -> str:
   """Returns a fraction with its Wilson interval, or a dash."""
   if not isinstance(share, int | float):
     return '-'
-  from scipy import stats  # It takes half a second.
-
-  found = stats.binomtest(round(share * total), total)
-  low, high = found.proportion_ci(method='wilson')
+  low, high = reports.interval(share, total)
   return f'{share:.0%} ({low:.0%} to {high:.0%})'

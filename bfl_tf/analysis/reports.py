@@ -87,6 +87,23 @@ class Report:
     table = [whole, *over_sites]
     return cls(sites, classes, table, together, sets, {}, trained.needs_site)
 
+  def poorly_covered(self, level: float) -> list[Row]:
+    """Returns the classes whose coverage is surely below `level`."""
+    name = f'coverage_{level:g}'
+    return [
+      row
+      for row in self.classes
+      if name in row and interval(row[name], row['num_examples'])[1] < level
+    ]
+
+
+def interval(share: float, total: int) -> tuple[float, float]:
+  """Returns the 95 % Wilson interval of a fraction of `total` cases."""
+  from scipy import stats  # It takes half a second.
+
+  found = stats.binomtest(round(share * total), total)
+  return found.proportion_ci(method='wilson')
+
 
 def report(
   run: loading.LoadedRun,

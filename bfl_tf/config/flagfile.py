@@ -46,6 +46,11 @@ def define(values: flags.FlagValues, known: Fields) -> None:
     'files. Flags on the command line are stronger. --describe=NAME shows it.',
     flag_values=values,
   )
+  define_fields(values, known)
+
+
+def define_fields(values: flags.FlagValues, known: Fields) -> None:
+  """Defines a flag for every field."""
   for name, spec in known.items():
     doc, default = spec.help, spec.default
     if spec.many:

@@ -23,6 +23,13 @@ _WHOLE = re.compile(r'(-?\d+)\.0+')
 _CELLS_PER_CATEGORY = 3
 
 
+class CellError(ValueError):
+  """A message about cells, and the number of texts by bad column."""
+
+  def __str__(self) -> str:
+    return self.args[0]
+
+
 def read(
   where: str,
   path: str,
@@ -104,12 +111,12 @@ def encode(
     features.
 
   Raises:
-    ValueError: Columns cannot be encoded; the message names up to ten of them.
+    CellError: Columns cannot be encoded; the message names up to ten of them.
   """
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
     known.setdefault(feature.column, []).append(feature)
-  found, values, defects = [], [], []
+  found, values, defects, counts = [], [], [], {}
   for name, cells in table.items():
     try:
       features, x = _encode(
@@ -117,6 +124,8 @@ def encode(
       )
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
+      is_text = np.isnan(notation.numbers([*cells]))
+      counts[name] = int(sum(is_text & ~notation.is_missing([*cells])))
     else:
       found += features
       values += x
@@ -124,11 +133,12 @@ def encode(
     fix = (
       'or remove these rows'
       if like
-      else 'make them empty, or list the column in --categorical_columns or '
-      '--ignore_columns'
+      else 'or list the column in --categorical_columns or --ignore_columns'
     )
-    raise ValueError(
-      f'{where}: {"; ".join(defects[:10])}: correct these cells, {fix}.'
+    raise CellError(
+      f'{where}: {"; ".join(defects[:10])}: correct these cells, list texts '
+      f'for missing values in --missing_values, {fix}.',
+      counts,
     )
   return np.stack(values, axis=1), tuple(found)
 

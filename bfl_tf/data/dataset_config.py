@@ -4,6 +4,7 @@ import dataclasses
 from typing import Annotated
 
 from bfl_tf.data import builtin, table_format
+from bfl_tf.declare import settings
 from bfl_tf.declare.settings import Setting
 
 # Fields that apply only to tables: names of columns, and notation of cells.
@@ -113,6 +114,10 @@ class DatasetConfig:
       'cells, ?, NA, NaN, NULL.'
     ),
   ] = ()
+
+  def __post_init__(self):
+    for name, spec in settings.of(DatasetConfig).items():
+      object.__setattr__(self, name, spec.checked(name, vars(self)[name]))
 
   @property
   def notation(self) -> table_format.TableFormat:

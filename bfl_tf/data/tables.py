@@ -84,6 +84,17 @@ def _notes(reading, rows, features, names):
   sites = [site for site, _ in rows.sites]
   size = f'{len(rows.y)} rows' + (f', {len(sites)} sites' if sites else '')
   yield f'{name}: {size}: {encoding.describe(rows.x, features)}'
+  fixed = [
+    feature.column
+    for feature, x in zip(features, rows.x.T)
+    if np.ptp(x) and not any(np.ptp(x[of_site]) for _, of_site in rows.sites)
+  ]
+  if rows.sites and fixed:
+    yield (
+      f'warning: {name}: constant within each site: '
+      f'{", ".join(dict.fromkeys(fixed))}. Such columns need more rounds, or '
+      '--method=pvi'
+    )
   numbers = {reading.label_column: rows.y} if rows.is_numeric else {}
   texts = {reading.label_column: names, reading.client_column: sites}
   for (column, value), x in zip(features, rows.x.T):

@@ -40,9 +40,9 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
   scores = _score(likelihood, predictive, test.y, config.num_bins)
-  classes = dataset.num_classes
-  if classes and metrics.imbalance(dataset.test.y, classes):
-    scores |= _score_classes(predictive, test.y)
+  names = dataset.class_names or range(dataset.num_classes)
+  if names and metrics.imbalance(dataset.test.y, names):
+    scores |= _score_classes(predictive, test.y, names)
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   samples = config.final_num_mc_samples if last else config.num_mc_samples
@@ -127,7 +127,7 @@ def _predict(experiment, result, split, last, purpose):
   return prediction.predict(workers, state.model, split.x, **options), groups
 
 
-def _score_classes(predictive, labels):
+def _score_classes(predictive, labels, names):
   """Returns scores per class; accuracy hides those of rare classes."""
   if not np.all(np.isfinite(predictive.mean)):
     return {}
@@ -135,7 +135,9 @@ def _score_classes(predictive, labels):
   balanced = metrics.balanced_accuracy(predictive.mean, labels)
   return {
     'balanced_accuracy': balanced,
-    **{f'recall_class_{c}': float(r) for c, r in enumerate(recall)},
+    **{
+      f'recall_class_{name}': float(value) for name, value in zip(names, recall)
+    },
   }
 
 

@@ -31,6 +31,7 @@ from bfl_tf.analysis import prediction_sets, site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.config.config import Config
 from bfl_tf.data import COLUMNS, Dataset, DatasetConfig, FORMAT
+from bfl_tf.data.csv_files import CellError
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
@@ -263,7 +264,19 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
       min_site_examples=0,
       **columns | own_settings,
     )
-  return config, run_data.load(config)
+  try:
+    return config, run_data.load(config)
+  except Exception as error:
+    if not own.data:
+      raise
+    # Messages of readers may contain cells. Flower sends only this error to the
+    # server, and logs both on the node.
+    counts = error.args[1] if isinstance(error, CellError) else {}
+    texts = ''.join(f' (column {c!r}: {n} texts)' for c, n in counts.items())
+    raise ValueError(
+      f'the file of this node cannot be read{texts}; the log of the node '
+      'contains the reason'
+    ) from error
 
 
 def answer(

@@ -1,5 +1,8 @@
 """Scores per class, and a check for class imbalance."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy import typing as npt
 
@@ -56,24 +59,24 @@ def one_against_rest(
   return found
 
 
-def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:
+def imbalance(labels: npt.ArrayLike, names: Sequence[Any]) -> str | None:
   """Returns a note on a class so rare or so frequent that accuracy misleads.
 
   Args:
     labels: Integers `[num_examples]`, at least one.
-    num_classes: Number of classes.
+    names: Names or numbers of all classes.
 
   Returns:
     A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
     below both 5 % and half of an even share, and frequent above 80 %.
   """
-  sizes = np.bincount(np.asarray(labels), minlength=num_classes)
+  sizes = np.bincount(np.asarray(labels), minlength=len(names))
   shares = sizes / sizes.sum()
   rarest, largest = int(shares.argmin()), int(shares.argmax())
-  if shares[rarest] < min(_RARE, 0.5 / num_classes):
+  if shares[rarest] < min(_RARE, 0.5 / len(names)):
     named = rarest
   elif shares[largest] > _RULING:
     named = largest
   else:
     return None
-  return f'class {named} is {100 * shares[named]:.1f} % of the examples'
+  return f'class {names[named]} is {100 * shares[named]:.1f} % of the examples'

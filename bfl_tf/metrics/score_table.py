@@ -58,7 +58,7 @@ class Score:
   Attributes:
     name: Name of the column. `validation_<name>` is the score on validation
       examples, `<name>_<group>` the score of an ensemble, and
-      `recall_class_<c>` the recall of a class.
+      `recall_class_<name>` the recall of a class.
     label: Name in figures and in the final scores.
     unit: Unit of the score, or the meaning of 1.
     best: `high` or `low`; empty if neither is better.

@@ -89,6 +89,7 @@ def rows(
   wanted: Sequence[str] = (),
   baseline: str = '',
   more: Sequence[str] = (),
+  also: str = '',
 ) -> list[dict[str, Any]]:
   """Returns one row per setting and score; missing numbers are None.
 
@@ -100,6 +101,7 @@ def rows(
       or with the only setting that has this flag. A text without `=` is the
       name of a method.
     more: Flags that have a column even if they do not differ.
+    also: Score in addition to `wanted`; empty for none.
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
@@ -126,7 +128,7 @@ def rows(
   others = baselines(groups, baseline)
   return [
     row
-    for score in _scores(every, wanted)
+    for score in dict.fromkeys([*_scores(every, wanted), *filter(None, [also])])
     for row in _of_score(groups, keys, score, every, others)
   ]
 

@@ -6,6 +6,7 @@ All files are written atomically, except that `metrics.csv` grows by rows.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import csv
@@ -22,6 +23,7 @@ import numpy as np
 
 from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
+from bfl_tf.federation import loop
 from bfl_tf.runs import flags_file, tables, trackers
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf
@@ -46,6 +48,25 @@ def read_clients(directory: str | os.PathLike) -> list[str]:
   with files.reading(path, run_files.remedy(path.parent)):
     text = path.read_text('utf-8')
     return [row['client'] for row in csv.DictReader(io.StringIO(text))]
+
+
+def absent(directory: str | os.PathLike) -> list[str]:
+  """Returns the clients without an accepted update: `Celle: 0 of 4 rounds`.
+
+  Under privacy, the list is empty, because the sample of clients is secret.
+  """
+  path = pathlib.Path(directory)
+  rows = tables.read(path / run_files.METRICS)[1:]
+  config = flags_file.read_config(path) if rows else None
+  if config is None or config.privacy_mechanism.is_private:
+    return []
+  sampled = collections.Counter[int]()
+  for number in range(len(rows)):
+    sampled.update(loop.sampled(config, number))
+  lost = ' '.join(row.get('rejected', '') for row in rows).split()
+  names, times = read_clients(path), collections.Counter(map(int, lost))
+  return [f'{names[c]}: 0 of {n} rounds' for c, n in sorted(sampled.items())
+          if times[c] == n]  # fmt: skip
 
 
 class RunDirectory:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 import datetime
 from typing import Any
 
+import numpy as np
+
 from bfl_tf import metrics
 
 _PERSONAL = 'personal_'
@@ -71,6 +73,22 @@ def time_left(seconds: Sequence[float], number: int) -> datetime.timedelta:
   return datetime.timedelta(seconds=round(number * sum(seconds) / len(seconds)))
 
 
+def trend(losses: Sequence[float]) -> str:
+  """Returns `rises`, `falls` or '': change of the mean over the last fifth.
+
+  It must exceed two standard errors, and 1 % of the range of all losses.
+  """
+  size = len(losses) // 5
+  if size < 2:
+    return ''
+  last = np.array(losses[-2 * size :]).reshape(2, size)
+  change = last[1].mean() - last[0].mean()
+  error = np.sqrt(last.var(-1, ddof=1).sum() / size)
+  # NaN is no trend.
+  is_clear = abs(change) > max(2 * error, 0.01 * np.ptp(losses))
+  return ('rises' if change > 0 else 'falls') if is_clear else ''
+
+
 def table(summary: Mapping[str, Any]) -> str:
   """Returns the final scores as a table of two columns."""
   rows = []
@@ -80,8 +98,7 @@ def table(summary: Mapping[str, Any]) -> str:
     if own != name:
       label = f'personal {label}'
     if score and score.name == 'recall_class':
-      number = int(name.rpartition('_')[2])
-      label = f'recall of {summary["classes"][number]}'
+      label = f'recall of {name.removeprefix(f"{score.name}_")}'
     elif not score or score.name != own or not score.in_final:
       continue
     of_clients = own != name and own != 'lowest_accuracy'

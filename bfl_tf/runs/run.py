@@ -95,6 +95,7 @@ class Run:
     self._directory.check(config)
     self._state: state_lib.State | None = None
     self._saved: int | None = None
+    self._moved = float('nan')
     self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
       self._directory.check_free()
@@ -150,6 +151,9 @@ class Run:
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)
     result.info['train_seconds'] = time.perf_counter() - started
+    mean = result.state.model.mean.astype(np.float64)
+    change = np.linalg.norm(mean - state.model.mean)
+    self._moved = float(change / np.linalg.norm(mean))
     return self._record(result)
 
   def _begin(self):
@@ -210,8 +214,8 @@ class Run:
         f'--client_column={config.client_column}; for one client per site, add '
         '--partition=natural'
       )
-    classes = dataset.num_classes
-    uneven = classes and metrics.imbalance(dataset.test.y, classes)
+    names = dataset.class_names or range(dataset.num_classes)
+    uneven = names and metrics.imbalance(dataset.test.y, names)
     if uneven:
       self._progress.say(
         f'{uneven} to be tested on: see balanced_accuracy and the recall of '
@@ -319,6 +323,19 @@ class Run:
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
     self._warn_of_scale(rows)
+    losses = [row.get('train_loss', math.nan) for row in rows[1:]]
+    if trend := progress.trend(losses):
+      self._progress.say(
+        f'warning: the training loss still {trend} in the last rounds: raise '
+        '--num_rounds, or use --method=pvi'
+      )
+    if self._config.model == 'logistic':
+      self._progress.say(
+        'norm of the last mean update, relative to that of the model: '
+        f'{self._moved:.2g} (0 after convergence)'
+      )
+    for client in directory.absent(path):
+      self._progress.say(f'warning: no accepted update of {client}')
     if state.round < self._config.num_rounds:
       self._progress.say(
         f'stopped after round {state.round} of {self._config.num_rounds}: the '

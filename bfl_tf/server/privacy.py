@@ -232,6 +232,11 @@ class Central(Privacy):
       'of metrics.csv and no count in partition.csv. It holds only while '
       'secret.key is secret, and counts normalization and the division of the '
       'data as fixed in advance',
+      *[
+        'warning: noise hides the average of fewer than 20 clients: the model '
+        'may be useless'
+      ]
+      * (self._population < 20),
     )
 
 

@@ -8,6 +8,7 @@ import fake
 import numpy as np
 import pytest
 import site_data
+import toys
 
 from bfl_tf import federation, metrics, runs
 from bfl_tf.analysis import (
@@ -155,13 +156,44 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   none = dataclasses.replace(report, sites=[], sets=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
-  # Each class has a third of the examples; the model has a higher accuracy.
-  assert '<strong>' not in page and 'is right for\n33%' in page
-  whole, *others = report.summary
-  poor = [{**whole, 'accuracy': 12 / 36}, *others]
-  poor = dataclasses.replace(none, summary=poor)
-  page = report_page.page('a run', poor, tmp_path)
-  assert page.index('<p><strong>') == page.index('<p>')
+  # Each class has a third of the examples.
+  assert 'is right for\n33%' in page
+  # With an accuracy of 33 %, a model may have useful probabilities.
+  whole = {**report.summary[0], 'accuracy': 12 / 36}
+  none = dataclasses.replace(none, summary=[whole])
+  assert '<strong>' not in page + report_page.page('a run', none, tmp_path)
+
+
+def test_a_site_that_never_contributed_is_named(tmp_path, capsys):
+  @toys.Engine
+  def engine(experiment, state, clients):
+    for client in clients:
+      reply = fake.reply(experiment, state, client)
+      is_lost = client == 1 or (client == 0 and state.round == 1)
+      yield (client, TimeoutError()) if is_lost else reply
+
+  config = site_data.config(site_data.write(tmp_path / 'sites.csv'))
+  run = runs.Run(config, tmp_path / 'run', engine=engine, draw_plots=False)
+  run.execute()
+  line = 'no accepted update of odd: 0 of 3 rounds'
+  printed = capsys.readouterr().out
+  assert line in printed and printed.count('no accepted update') == 1
+  report = reports.report(loading.load_run(tmp_path / 'run'))
+  report_files.write(tmp_path / 'run', report)
+  page = (tmp_path / 'run/sites/report.html').read_text('utf-8')
+  assert line[1:] in page and page.count('accepted update') == 1
+  assert f'warning: {line}' in [*report_files.lines(tmp_path / 'run', report)]
+
+
+def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
+  # The 95 % Wilson interval of 8 of 12 ends at 0.86, that of 9 of 12 at 0.91.
+  for right, wanted in ((8, ['up']), (9, [])):
+    classes = [{**row, 'coverage_0.9': 1.0} for row in report.classes]
+    classes[2]['coverage_0.9'] = right / 12
+    poor = dataclasses.replace(report, classes=classes)
+    assert [row['class'] for row in poor.poorly_covered(0.9)] == wanted
+    printed = '\n'.join(report_files.lines(tmp_path, poor))
+    assert ('miss the class up' in printed) == bool(wanted)
 
 
 def test_the_summary_separates_the_sites_selected_last(tmp_path):

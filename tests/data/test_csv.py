@@ -89,7 +89,7 @@ def test_byte_order_marks_quotes_and_blank_lines_are_read(tmp_path):
 
 
 def test_a_table_may_have_no_sites_and_columns_may_be_ignored(tmp_path):
-  dataset = data.load(write(tmp_path, rows()), ignore_columns=('site', 'hue'))
+  dataset = data.load(write(tmp_path, rows()), ignore_columns='site,hue')
   assert names(dataset) == ['ash']
   assert dataset.train.ids is None
   assert len(dataset.test.y) == 12
@@ -276,3 +276,17 @@ def test_flags_of_tables_are_rejected_for_other_data_sets():
   ):  # fmt: skip
     with pytest.raises(ValueError, match=next(iter(options))):
       data.load('wine', **options)
+
+
+def test_columns_that_are_constant_within_each_site_are_named(tmp_path):
+  lines = [
+    [f'{n}', site, f'city {site}', f'{number}', 'one', 'xy'[n % 2]]
+    for number, site in enumerate('abc')
+    for n in range(9)
+  ]
+  header = ['age', 'site', 'city', 'beds', 'same', 'label']
+  path = tmp_path / 'sites.csv'
+  path.write_text('\n'.join(','.join(row) for row in [header, *lines]), 'utf-8')
+  notes = data.load(str(path), client_column='site').notes
+  assert 'constant within each site: city, beds.' in notes[1]
+  assert len(data.load(str(path), ignore_columns='site').notes) == 1

@@ -58,6 +58,9 @@ def folder(tmp_path_factory):
   site_data.write(folder / 'other.csv', shuffled, header)
   site_data.write(folder / 'far.csv', [LINES[0], ['1e38', '0']], BOTH)
   site_data.write(folder / 'narrow.csv', [[1]], ['width'])
+  rows = [BOTH, *LINES]
+  text = '\n'.join(';'.join(row) for row in rows).replace('.', ',')
+  (folder / 'notation.csv').write_text(text, 'utf-8')
   np.savez(folder / 'good.npz', x=X)
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
   return folder
@@ -87,8 +90,9 @@ def outputs(folder, run, sited):
   """Outputs of experiments.predict in one process, by name of the file."""
   calls = {
     name: [f'--run={run}', f'--input={folder}/{name}']
-    for name in ('good.csv', 'other.csv', 'good.npz')
+    for name in ('good.csv', 'other.csv', 'good.npz', 'notation.csv')
   }
+  calls['notation.csv'] += ['--separator=;', '--decimal=,']
   calls['other.csv'].append('--keep_columns=id')
   calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
@@ -115,8 +119,8 @@ def read(path):
 def test_predictions_for_files_equal_those_of_the_loaded_run(
   folder, run, outputs
 ):
-  names = ('good.csv', 'other.csv', 'good.npz')
-  assert [outputs[name][0] for name in names] == [0] * 3, outputs
+  names = ('good.csv', 'other.csv', 'good.npz', 'notation.csv')
+  assert [outputs[name][0] for name in names] == [0] * 4, outputs
   first, *others = (read(folder / f'{name}.out') for name in names)
   ours = bfl_tf.load(run).predict(X)
   assert list(first[0]) == [
@@ -129,7 +133,7 @@ def test_predictions_for_files_equal_those_of_the_loaded_run(
     assert float(row['normalized_entropy']) == pytest.approx(entropy, rel=1e-5)
   # Columns are found by name, in any order, and can be copied.
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
-  assert others == [first, first]
+  assert others == [first, first, first]
   assert 'not used: note' in outputs['other.csv'][1]
   assert (
     'no prediction sets: to compute them, run: bfl-tf report'

@@ -1,5 +1,6 @@
 """Tests of nodes: their files, memories and numbers."""
 
+import pathlib
 import types
 
 from flwr import app
@@ -28,6 +29,27 @@ def test_the_node_config_sets_how_a_file_is_read(tmp_path):
   assert [f.column for f in dataset.features] == list('cdefghijklm')
   with pytest.raises(ValueError, match='set --partition=natural'):
     client_side.read(flags(partition='iid'), own)
+
+
+def test_the_server_sees_no_cell_of_an_unreadable_file(tmp_path):
+  *files, _ = wines.wine(tmp_path)
+  path = pathlib.Path(files[1])
+  header, first, *rows = path.read_text('utf-8').splitlines()
+  received = flags(partition='natural', num_clients=1)
+
+  def told(*lines):
+    path.write_text('\n'.join(lines), 'utf-8')
+    node = {'partition-id': 0, 'data': str(path)}
+    grid = grids.Grid({10: node})
+    with pytest.raises(ValueError, match='have no SuperNode') as info:
+      nodes.Numbered.of(grid, received, 1, 0.5)
+    return str(info.value)
+
+  named = 'Mrs Smith' + first[first.index(',') :]
+  text = told(header, named, *rows)
+  assert "column 'a': 1 texts" in text and 'Smith' not in text
+  # A file without a header: its first row must not be taken for one.
+  assert 'Smith' not in told(named, *rows)
 
 
 def test_the_node_config_sets_the_held_out_share(tmp_path):

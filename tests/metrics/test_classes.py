@@ -42,7 +42,7 @@ def test_balanced_accuracy_agrees_with_scikit_learn():
 )
 def test_imbalance_describes_the_rarest_class(sizes, expected):
   labels = np.repeat(np.arange(len(sizes)), sizes)
-  assert metrics.imbalance(labels, len(sizes)) == expected
+  assert metrics.imbalance(labels, range(len(sizes))) == expected
 
 
 def test_one_against_rest_matches_hand_computed_values():

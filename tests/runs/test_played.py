@@ -120,7 +120,10 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
   y = np.arange(60) % 3
   x = np.eye(3)[y]
   few = y[:20] < 2
-  arrays = {'x_test': x[:20][few], 'y_test': y[:20][few]}
+  names = ['in hospital', 'dead', 'other']
+  arrays = {
+    'x_test': x[:20][few], 'y_test': y[:20][few], 'class_names': names
+  }  # fmt: skip
   np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
   config = Config(
     dataset=str(tmp_path / 'own.npz'), model='logistic',
@@ -134,5 +137,5 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
 
   text = (tmp_path / 'run' / 'summary.json').read_text('utf-8')
   final = json.loads(text, parse_constant=refuse)['final']
-  assert {'recall_class_0', 'recall_class_1'} <= set(final)
-  assert 'recall_class_2' not in final
+  assert {f'recall_class_{name}' for name in names[:2]} <= set(final)
+  assert f'recall_class_{names[2]}' not in final

@@ -1,5 +1,8 @@
 """Tests of the progress output."""
 
+import numpy as np
+import pytest
+
 from bfl_tf.runs import progress
 
 
@@ -19,3 +22,20 @@ def test_progress_has_a_line_per_round_with_the_time_left(capsys):
     'train_loss is 10 times nll: the divergence from the prior dominates; '
     '--flipout.temperature below 1 lowers its weight',
   ]
+
+
+@pytest.mark.parametrize(
+  'losses, expected',
+  [
+    (np.exp(-np.arange(50) / 5), ''),
+    (np.exp(-np.arange(50) / 30), 'falls'),
+    (1 - np.exp(-np.arange(50) / 30), 'rises'),
+    # Noise around a constant is no trend.
+    (np.random.default_rng(0).normal(size=50), ''),
+    (np.arange(9), ''),
+    ([*range(49), np.nan], ''),
+  ],
+)
+def test_a_loss_that_still_changes_is_found(losses, expected):
+  assert progress.trend(losses) == expected
+  assert progress.trend([1e6 * loss for loss in losses]) == expected
