@@ -79,7 +79,8 @@ def test_two_custom_stages_share_one_statistic():
     state.model.point, plain.model.point / 16, rtol=1e-6
   )
   assert (info['shrink'], info['again'], info['examples_seen']) == (1, 1, 1)
-  assert {k: v.tolist() for k, v in state.slots.items()} == {
+  names = {'shrink', 'again'}
+  assert {k: v.tolist() for k, v in state.slots.items() if k in names} == {
     'shrink': [1],
     'again': [1],
   }

@@ -45,9 +45,9 @@ def test_a_run_stopped_before_any_fsync_resumes_identically(tmp_path):
     calls, fsync = [], os.fsync
     patch.setattr(os, 'fsync', lambda file: (calls.append(1), fsync(file)))
     fake.execute(tmp_path / 'counted', config)
-  # Five files (flags, task, partition, predictions, summary), three rows, two
-  # checkpoints, and the memories of the second.
-  assert len(calls) == 5 + 3 + 2 + 1
+  # Five files (flags, task, partition, predictions, summary), the folder after
+  # the task, three rows, two checkpoints, and the memories of the second.
+  assert len(calls) == 5 + 1 + 3 + 2 + 1
   for call in range(1, len(calls) + 1):
     path = tmp_path / str(call)
     fake.stopped(path, os, 'fsync', call, config=config)
