@@ -13,6 +13,8 @@ import numpy as np
 from bfl_tf import training
 from bfl_tf.startup import tf
 
+_pools: list[concurrent.futures.ProcessPoolExecutor] = []
+
 
 def process_pool(
   processes: int, begin: Callable | None = None, arguments: tuple = ()
@@ -22,9 +24,17 @@ def process_pool(
   A forked process would keep the threads and graph rewrites of this one.
   """
   spawn = multiprocessing.get_context('spawn')
-  return concurrent.futures.ProcessPoolExecutor(
+  pool = concurrent.futures.ProcessPoolExecutor(
     processes, spawn, begin, arguments
   )
+  _pools.append(pool)
+  return pool
+
+
+def end_pools() -> None:
+  """Ends all pools of this process."""
+  for pool in _pools:
+    pool.shutdown()
 
 
 def seconds(function) -> float:

@@ -137,15 +137,11 @@ def _begin(module, config) -> str:
 def end(pool: concurrent.futures.Executor) -> None:
   """Lets a peer end.
 
-  A worker joins the processes of its own pools when it exits. They end only
-  after nothing refers to the pool.
+  A worker joins the processes of its own pools when it exits, and would wait
+  for ever if the pools were open.
   """
   with contextlib.suppress(concurrent.futures.BrokenExecutor):
-    pool.submit(_forget).result()
-
-
-def _forget():
-  _turns.clear()
+    pool.submit(measuring.end_pools).result()
 
 
 def _turn(pool) -> float:
