@@ -170,7 +170,7 @@ def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
   gone = str(run_dir / 'gone.csv')
   found = ask(run_dir, files, instead=[*files[:2], gone])
   assert [row['site'] for row in found.sites] == ['0', '1']
-  assert 'gone.csv: no such file' in found.rejected['2']
+  assert 'the file of this node' in found.rejected['2']
   (line,) = [
     line for line in report_files.lines(run_dir, found) if 'not scored' in line
   ]
