@@ -136,7 +136,8 @@ def test_sites_that_are_listed_as_categorical_stay_texts(tmp_path):
 
 
 def test_a_table_is_described_and_suspicious_cells_are_named(tmp_path):
-  (line,) = data.load(write(tmp_path, cells=['lo', 'hi', '']), **SITES).notes
+  cells = ['lo', 'hi', 'lo', 'hi', '', '']
+  (line,) = data.load(write(tmp_path, cells=cells), **SITES).notes
   assert line == (
     't.csv: 60 rows, 3 sites: 1 number, 1 category (dose: hi lo), '
     '16.7 % missing'
