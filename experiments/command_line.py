@@ -32,6 +32,8 @@ from experiments import describe
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Packages whose errors are printed as one line.
 _OURS = ('bfl_tf', 'experiments', '__main__')
+# Longest time between SIGTERM and the end of the process.
+_GRACE_SECONDS = 4
 _given = flagfile.Given()
 
 
@@ -214,8 +216,9 @@ def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
 
 
 def terminable() -> None:
-  """Makes SIGTERM end the program like Ctrl-C."""
+  """Makes SIGTERM end the program like Ctrl-C, within a few seconds."""
   signal.signal(signal.SIGTERM, _terminate)
+  signal.signal(signal.SIGALRM, _end)
 
 
 def _is_read() -> bool:
@@ -230,7 +233,19 @@ def _is_read() -> bool:
   )
 
 
+def _end(*unused):
+  # A compiled computation cannot be interrupted. Checkpoints are complete.
+  print(
+    'error: terminated during a computation: the same command continues from '
+    'the last checkpoint',
+    file=sys.stderr,
+    flush=True,
+  )
+  os._exit(143)
+
+
 def _terminate(*unused):
+  signal.alarm(_GRACE_SECONDS)
   raise federation.Terminated('terminated')
 
 

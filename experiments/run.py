@@ -33,7 +33,6 @@ _SUPERLINK = flags.DEFINE_string(
 
 def main() -> None:
   """Trains the run of the flags and prints the final scores."""
-  command_line.terminable()
   if not _OUTPUT_DIR.value:
     command_line.fail('--output_dir is missing: name a directory for results.')
   try:
@@ -49,6 +48,8 @@ def main() -> None:
     command_line.interrupted(stop, 'nothing was written')
   except Exception as error:
     command_line.fail_with_traceback(error, code=2)
+  # Until here, nothing needs to be saved.
+  command_line.terminable()
   try:
     summary = run.execute()
   except (
@@ -69,6 +70,7 @@ def _on_flower(config):
       flower.execute(config, path, _SUPERLINK.value, _OVERWRITE.value)
     print(f"\nresults in {path}, on the server's machine")
     return
+  command_line.terminable()
   try:
     path, overwrite = _OUTPUT_DIR.value, _OVERWRITE.value
     _show(config, flower.simulate(config, path, overwrite))

@@ -66,7 +66,6 @@ _OUTPUT_DIR = flags.DEFINE_string(
 
 def main() -> int:
   """Trains the missing runs and compares the finished ones."""
-  command_line.terminable()
   typed = 'output_dir' in command_line.given()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
   space = _space()
@@ -90,6 +89,7 @@ def main() -> int:
   every = [run for of_name in study_runs.values() for run in of_name]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   print(f'{root}: {estimates.described(every, jobs)}', flush=True)
+  command_line.terminable()
   try:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:

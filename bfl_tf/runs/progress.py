@@ -1,7 +1,10 @@
 """Progress lines of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import datetime
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import numpy as np
 from bfl_tf import metrics
 
 _PERSONAL = 'personal_'
+_SILENT_SECONDS = 30
 _SHOWN, _OF_NUMBERS = (
   (
     *(score.name for score in table if score.in_progress),
@@ -28,6 +32,7 @@ class Progress:
     self._has_prior = has_prior
     self._enabled = enabled
     self._seconds: list[float] = []
+    self._said = time.monotonic()
 
   def report(self, row: Mapping[str, Any]) -> None:
     """Prints a round's row."""
@@ -64,8 +69,26 @@ class Progress:
 
   def say(self, text: str) -> None:
     """Prints a line."""
+    self._said = time.monotonic()
     if self._enabled:
       print(text, flush=True)
+
+  @contextlib.contextmanager
+  def heartbeat(self) -> Iterator[None]:
+    """Prints a line every 30 seconds while long work prints none."""
+    done, started = threading.Event(), time.monotonic()
+
+    def beat():
+      while not done.wait(1):
+        now = time.monotonic()
+        if now - self._said >= _SILENT_SECONDS:
+          self.say(f'still working, {now - started:.0f} s after the start')
+
+    threading.Thread(target=beat, daemon=True).start()
+    try:
+      yield
+    finally:
+      done.set()
 
 
 def time_left(seconds: Sequence[float], number: int) -> datetime.timedelta:

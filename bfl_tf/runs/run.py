@@ -120,10 +120,11 @@ class Run:
 
   def _execute(self) -> dict[str, Any]:
     try:
-      state = self._begin()
-      while state.round < self._final_round:
-        state = self._execute_round(state)
-      return self._finish(state)
+      with self._progress.heartbeat():
+        state = self._begin()
+        while state.round < self._final_round:
+          state = self._execute_round(state)
+        return self._finish(state)
     # After any error the run can be resumed.
     except KeyboardInterrupt as stop:
       why = str(stop) or 'interrupted'
