@@ -70,20 +70,25 @@ def main(paths: Sequence[str]) -> None:
       'compare needs at least two finished runs: '
       f'bfl-tf compare DIR DIR ...{more}'
     )
-  report(groups_lib.grouped(paths))
+  report(groups_lib.grouped(paths), output())
+
+
+def output(default: pathlib.Path | None = None) -> pathlib.Path | None:
+  """Returns the folder of --output, or the default."""
+  return pathlib.Path(_OUTPUT.value) if _OUTPUT.value else default
 
 
 def report(
   found: Sequence[groups_lib.Group],
-  folder: pathlib.Path | None = None,
+  folder: pathlib.Path | None,
   more: Sequence[str] = (),
   also: str = '',
 ) -> None:
-  """Prints the table; writes it and the figures to --output, or a folder.
+  """Prints the table; writes it and the figures.
 
   Args:
     found: Groups of runs.
-    folder: Folder of the results without --output.
+    folder: Folder of the results; None: the table is only printed.
     more: Flags that are columns, in addition to those that differ.
     also: Name of a score in addition to those of --scores.
 
@@ -97,7 +102,6 @@ def report(
   keys = groups_lib.differing([*groups.values()])
   keys = list(dict.fromkeys([*keys, *more]))
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
-  folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
   is_tested = any(line.get('p_value') is not None for line in lines)
   caption = _caption(groups, is_tested)
@@ -119,12 +123,11 @@ def report(
 
 
 def check(
-  groups: Sequence[groups_lib.Group], folder: pathlib.Path | None = None
+  groups: Sequence[groups_lib.Group], folder: pathlib.Path | None
 ) -> dict[str, groups_lib.Group]:
   """Returns the groups by name; a ValueError names a flag that is wrong."""
   for name in _FIGURES.value:
     registry.check_choice('figures', name, _DRAWN)
-  folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   if folder and (folder / run_files.FLAGS).exists():
     raise ValueError(f'{folder} holds a run: choose another directory.')
   groups = comparison_lib.named(groups, _NAMES.value)

@@ -79,7 +79,7 @@ def main() -> int:
   }
   for name, (flags_of, reason) in space.refused.items():
     rows[name] = groups.Group(flags_of, failures={0: reason})
-  compare.check([*rows.values()], root)
+  compare.check([*rows.values()], compare.output(root))
   reasons = study.check(study_runs)
   if len(reasons) == len(study_runs):
     command_line.fail(next(iter(reasons.values())))
@@ -125,7 +125,7 @@ def _compare(rows, runs, root):
       if not run.is_done
     }
     found += own
-  compare.report(found, root, also=_CHOOSE_BY.value)
+  compare.report(found, compare.output(root), also=_CHOOSE_BY.value)
   if _CHOOSE_BY.value:
     _choose(runs, root)
 
@@ -152,7 +152,8 @@ def _choose(runs, root):
       print(f'{key} is the smallest or largest value: add values{of}')
     chosen += groups.grouped(run.directory for run in own[name])
   if len(methods) > 1 and chosen:
-    compare.report(chosen, root / 'best', keys, score)
+    folder = (compare.output() or root) / 'best'
+    compare.report(chosen, folder, keys, score)
 
 
 if __name__ == '__main__':

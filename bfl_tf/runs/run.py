@@ -330,6 +330,13 @@ class Run:
         f'warning: the training loss still {trend} in the last rounds: raise '
         '--num_rounds, or use --method=pvi'
       )
+    guess = math.log(max(1, len(self._task.classes)))
+    if final['nll'] > guess > 0:
+      self._progress.say(
+        f'warning: the final nll is above {guess:.3g}, which equal '
+        'probabilities of all classes have: lower --client_learning_rate, or '
+        "the settings of --method, such as a part's damping"
+      )
     if self._config.model == 'logistic':
       self._progress.say(
         'norm of the last mean update, relative to that of the model: '
