@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfl_tf.declare import settings
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import Setting, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,8 +16,9 @@ class Ours:
   """A method with declared settings."""
 
   resource: Any
-  rate: Annotated[float, Setting('A rate.', gt=0, lt=1)] = 0.5
-  sizes: Annotated[tuple[int, ...], Setting('Sizes.', ge=1)] = (3,)
+  rate: float = setting(0.5, 'A rate.', gt=0, lt=1)
+  sizes: tuple[int, ...] = setting((3,), 'Sizes.', ge=1)
+  # The form of a function's argument.
   kind: Annotated[str, Setting('One of', choices=('a', 'b'))] = 'a'
   table: Any = None
 

@@ -11,13 +11,13 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bfl_tf import seeds, weights
 from bfl_tf.declare import component
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 
 
 def malicious_clients(
@@ -47,9 +47,9 @@ class Attack(component.Component):
 
   attack: ClassVar[bool] = True
 
-  fraction: Annotated[
-    float, Setting('Fraction of clients that are malicious.', ge=0, lt=1)
-  ] = 0.2
+  fraction: float = setting(
+    0.2, 'Fraction of clients that are malicious.', ge=0, lt=1
+  )
 
   def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
     """Returns the labels that a malicious client trains on.
@@ -90,9 +90,7 @@ class LabelFlip(Attack):
 class RandomModel(Attack):
   """Sends means drawn from N(0, scale^2), with new draws in each round."""
 
-  scale: Annotated[
-    float, Setting('Standard deviation of the random means.', gt=0)
-  ] = 1.0
+  scale: float = setting(1.0, 'Standard deviation of the random means.', gt=0)
 
   name = 'random_model'
 
@@ -106,13 +104,11 @@ class RandomModel(Attack):
 class ScaledUpdate(Attack):
   """Sends start + factor (trained - start): a scaled or reversed update."""
 
-  factor: Annotated[
-    float,
-    Setting(
-      'Factor on the update of the mean; a negative factor reverses it.',
-      ge=-1e6,
-    ),
-  ] = -5.0
+  factor: float = setting(
+    -5.0,
+    'Factor on the update of the mean; a negative factor reverses it.',
+    ge=-1e6,
+  )
 
   name = 'scaled_update'
 

@@ -17,11 +17,10 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training
 from bfl_tf.clients import proximal
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 
 _KEPT = ('loc', 'scale', 'point', 'buffers')
 
@@ -30,10 +29,9 @@ _KEPT = ('loc', 'scale', 'point', 'buffers')
 class Ditto(training.Part):
   """Trains a personal model after the model that the client sends."""
 
-  weight: Annotated[
-    float,
-    Setting('Weight lambda of the penalty on the personal model.', ge=0),
-  ] = 0.1
+  weight: float = setting(
+    0.1, 'Weight lambda of the penalty on the personal model.', ge=0
+  )
 
   name = 'ditto'
 

@@ -29,10 +29,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 
@@ -40,22 +39,19 @@ from bfl_tf.startup import tf
 class FedPA(training.Part):
   """Sends the broadcast minus the client's posterior delta."""
 
-  samples: Annotated[
-    int, Setting('Number of samples of the posterior per round.', ge=1)
-  ] = 5
-  period: Annotated[
-    int, Setting('Number of local steps that a sample is the mean of.', ge=1)
-  ] = 10
-  shrinkage: Annotated[
-    float, Setting('Shrinkage rho of the covariance.', ge=0)
-  ] = 0.01
-  rate: Annotated[
-    float,
-    Setting('Factor on the delta: the learning rate of the server.', gt=0),
-  ] = 1.0
-  burn_in_rounds: Annotated[
-    int, Setting('Number of first rounds that are those of FedAvg.', ge=0)
-  ] = 0
+  samples: int = setting(
+    5, 'Number of samples of the posterior per round.', ge=1
+  )
+  period: int = setting(
+    10, 'Number of local steps that a sample is the mean of.', ge=1
+  )
+  shrinkage: float = setting(0.01, 'Shrinkage rho of the covariance.', ge=0)
+  rate: float = setting(
+    1.0, 'Factor on the delta: the learning rate of the server.', gt=0
+  )
+  burn_in_rounds: int = setting(
+    0, 'Number of first rounds that are those of FedAvg.', ge=0
+  )
 
   name = 'fedpa'
   requires = {'client_optimizer': 'is_sgd'}

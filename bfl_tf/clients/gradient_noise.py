@@ -10,10 +10,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 
@@ -25,10 +24,9 @@ class GradientNoise(training.Part):
   training is bit-for-bit identical to training without this part.
   """
 
-  scale: Annotated[
-    float,
-    Setting('Standard deviation of the noise on each weight and step.', ge=0),
-  ] = 1e-4
+  scale: float = setting(
+    1e-4, 'Standard deviation of the noise on each weight and step.', ge=0
+  )
 
   name = 'gradient_noise'
 

@@ -29,10 +29,10 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
 from bfl_tf import training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 
@@ -49,16 +49,15 @@ class Langevin(training.Part):
   num_clients: int
   clients_per_round: int
   weighting: Any
-  shared_noise: Annotated[
-    float,
-    Setting('Fraction of the noise variance that clients share.', ge=0, le=1),
-  ] = 0.0
-  temperature: Annotated[
-    float, Setting('Temperature of the posterior; 0 for no noise.', ge=0)
-  ] = 1.0
-  prior_scale: Annotated[
-    float, Setting('Standard deviation of the prior of each weight.', gt=0)
-  ] = 1.0
+  shared_noise: float = setting(
+    0.0, 'Fraction of the noise variance that clients share.', ge=0, le=1
+  )
+  temperature: float = setting(
+    1.0, 'Temperature of the posterior; 0 for no noise.', ge=0
+  )
+  prior_scale: float = setting(
+    1.0, 'Standard deviation of the prior of each weight.', gt=0
+  )
 
   name = 'langevin'
   requires = {

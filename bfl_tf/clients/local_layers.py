@@ -17,12 +17,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 _NOTHING = weights.Layout((), (), ())
@@ -37,14 +36,12 @@ class LocalLayers(training.Part):
     layout: Layout of the model, set by `with_layout`.
   """
 
-  layers: Annotated[
-    str,
-    Setting(
-      'Weights that stay on the client: batch_norm, head for the last layer, '
-      'or a regular expression for names such as 0/kernel, the kernel of the '
-      'first layer.'
-    ),
-  ] = 'batch_norm'
+  layers: str = setting(
+    'batch_norm',
+    'Weights that stay on the client: batch_norm, head for the last layer, '
+    'or a regular expression for names such as 0/kernel, the kernel of the '
+    'first layer.',
+  )
   layout: weights.Layout = _NOTHING
 
   name = 'local_layers'

@@ -23,10 +23,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training import objectives
 
@@ -35,14 +34,12 @@ from bfl_tf.training import objectives
 class PFedBayes(training.Part):
   """Trains the personal posterior, and sends the client's global one."""
 
-  rate: Annotated[
-    float,
-    Setting(
-      "Learning rate of the client's copy of the global posterior; 0 keeps the "
-      'broadcast.',
-      ge=0,
-    ),
-  ] = 1e-3
+  rate: float = setting(
+    1e-3,
+    "Learning rate of the client's copy of the global posterior; 0 keeps the "
+    'broadcast.',
+    ge=0,
+  )
 
   name = 'pfedbayes'
   requires = {'variant': 'is_variational'}

@@ -13,10 +13,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 BALLS = ('update', 'model')
@@ -30,15 +29,13 @@ class Projection(training.Part):
   training is bit-for-bit identical to training without this part.
   """
 
-  radius: Annotated[float, Setting('Radius of the L2 ball.', gt=0)] = 3.0
-  ball: Annotated[
-    str,
-    Setting(
-      'Quantity that the ball bounds: the update from the broadcast '
-      'mean, or the model itself.',
-      choices=BALLS,
-    ),
-  ] = 'update'
+  radius: float = setting(3.0, 'Radius of the L2 ball.', gt=0)
+  ball: str = setting(
+    'update',
+    'Quantity that the ball bounds: the update from the broadcast '
+    'mean, or the model itself.',
+    choices=BALLS,
+  )
 
   name = 'projection'
 

@@ -12,10 +12,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 _NOTHING = weights.Layout((), (), ())
@@ -30,18 +29,14 @@ class Proximal(training.Part):
     layout: Layout of the model, set by `with_layout`.
   """
 
-  weight: Annotated[
-    float, Setting('Proximal coefficient mu of FedProx.', ge=0)
-  ] = 0.01
-  penalty: Annotated[
-    str,
-    Setting(
-      'Penalty on the distance to the broadcast: its squared L2 norm, '
-      "or the sum of the norms per weight tensor as in FedBE's "
-      'published code.',
-      choices=PENALTIES,
-    ),
-  ] = 'squared'
+  weight: float = setting(0.01, 'Proximal coefficient mu of FedProx.', ge=0)
+  penalty: str = setting(
+    'squared',
+    'Penalty on the distance to the broadcast: its squared L2 norm, '
+    "or the sum of the norms per weight tensor as in FedBE's "
+    'published code.',
+    choices=PENALTIES,
+  )
   layout: weights.Layout = _NOTHING
 
   name = 'proximal'

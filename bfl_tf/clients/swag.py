@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bfl_tf import training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 
 
@@ -50,44 +50,33 @@ class Collected(NamedTuple):
 class Swag(training.Part):
   """Collects the weights at the end of each period; training is unchanged."""
 
-  start: Annotated[
-    int,
-    Setting('Number of steps before the first weights are collected.', ge=0),
-  ] = 0
-  period: Annotated[
-    int, Setting('Number of steps between two collections.', ge=1)
-  ] = 25
-  rank: Annotated[
-    int,
-    Setting(
-      'Number of deviations in the low-rank factor: 0 for a diagonal '
-      'covariance, otherwise at least 2.',
-      ge=0,
-    ),
-  ] = 20
-  burn_in: Annotated[
-    float,
-    Setting(
-      "Fraction of a client's steps before the first weights are collected.",
-      ge=0,
-      lt=1,
-    ),
-  ] = 0.0
-  min_scale: Annotated[
-    float,
-    Setting(
-      "Lower bound on a client's standard deviations; "
-      '`swag_floored_fraction` reports how many weights reach it.',
-      gt=0,
-    ),
-  ] = 1e-6
-  fits_scale: Annotated[
-    bool,
-    Setting(
-      'Fit standard deviations; if false, only average the weights '
-      '(SWA), with any variant.'
-    ),
-  ] = True
+  start: int = setting(
+    0, 'Number of steps before the first weights are collected.', ge=0
+  )
+  period: int = setting(25, 'Number of steps between two collections.', ge=1)
+  rank: int = setting(
+    20,
+    'Number of deviations in the low-rank factor: 0 for a diagonal '
+    'covariance, otherwise at least 2.',
+    ge=0,
+  )
+  burn_in: float = setting(
+    0.0,
+    "Fraction of a client's steps before the first weights are collected.",
+    ge=0,
+    lt=1,
+  )
+  min_scale: float = setting(
+    1e-6,
+    "Lower bound on a client's standard deviations; "
+    '`swag_floored_fraction` reports how many weights reach it.',
+    gt=0,
+  )
+  fits_scale: bool = setting(
+    True,
+    'Fit standard deviations; if false, only average the weights '
+    '(SWA), with any variant.',
+  )
 
   name = 'swag'
   replaces_model = True

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
 from bfl_tf import methods, models, server, training
 from bfl_tf.clients import attacks
 from bfl_tf.data import dataset_config, partitions, preprocessing
 from bfl_tf.declare import settings
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.pooling import RULES, WEIGHTINGS
 
 
@@ -21,403 +21,311 @@ from bfl_tf.server.pooling import RULES, WEIGHTINGS
 class Clients:
   """Clients and their data."""
 
-  partition: Annotated[
-    str,
-    Setting(
-      'Partition of the training examples over clients.',
-      table=partitions.PARTITIONS,
-    ),
-  ] = 'iid'
-  num_clients: Annotated[
-    int, Setting('Number of clients of the run.', ge=1)
-  ] = 10
-  clients_per_round: Annotated[
-    int, Setting('Number of clients sampled in each round; 0 for all.', ge=0)
-  ] = 0
-  min_clients: Annotated[
-    int,
-    Setting(
-      'Minimum number of accepted updates per round; the run stops below it.',
-      ge=1,
-    ),
-  ] = 1
-  max_update_norm: Annotated[
-    float,
-    Setting(
-      "Largest L2 norm of the change of a client's means, in units of the "
-      'median of accepted updates of earlier rounds; in the first round, of '
-      'the norm of the broadcast. The change of the standard deviations and '
-      'of batch normalization has a similar bound. A larger change is scaled '
-      'down; 0 for no bound.',
-      ge=0,
-    ),
-  ] = 6.0
-  attack: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Attacks by a fraction of the clients, separated by commas.',
-      table=attacks.ATTACKS,
-    ),
-  ] = ()
-  augment: Annotated[
-    bool, Setting("Pad, crop and flip the clients' images at random.")
-  ] = False
-  augment_padding: Annotated[
-    int, Setting('Padding on each side in pixels, for --augment.', ge=0)
-  ] = 4
-  augment_border: Annotated[
-    str, Setting('Padding mode for --augment.', choices=(*preprocessing.PADS,))
-  ] = 'zeros'
+  partition: str = setting(
+    'iid',
+    'Partition of the training examples over clients.',
+    table=partitions.PARTITIONS,
+  )
+  num_clients: int = setting(10, 'Number of clients of the run.', ge=1)
+  clients_per_round: int = setting(
+    0, 'Number of clients sampled in each round; 0 for all.', ge=0
+  )
+  min_clients: int = setting(
+    1,
+    'Minimum number of accepted updates per round; the run stops below it.',
+    ge=1,
+  )
+  max_update_norm: float = setting(
+    6.0,
+    "Largest L2 norm of the change of a client's means, in units of the "
+    'median of accepted updates of earlier rounds; in the first round, of '
+    'the norm of the broadcast. The change of the standard deviations and '
+    'of batch normalization has a similar bound. A larger change is scaled '
+    'down; 0 for no bound.',
+    ge=0,
+  )
+  attack: tuple[str, ...] = setting(
+    (),
+    'Attacks by a fraction of the clients, separated by commas.',
+    table=attacks.ATTACKS,
+  )
+  augment: bool = setting(
+    False, "Pad, crop and flip the clients' images at random."
+  )
+  augment_padding: int = setting(
+    4, 'Padding on each side in pixels, for --augment.', ge=0
+  )
+  augment_border: str = setting(
+    'zeros', 'Padding mode for --augment.', choices=(*preprocessing.PADS,)
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerData:
   """Data of the server."""
 
-  num_server_examples: Annotated[
-    int,
-    Setting(
-      'Number of class-balanced training examples held out for the server.',
-      ge=0,
-    ),
-  ] = 0
-  server_fraction: Annotated[
-    float,
-    Setting(
-      'Fraction of the training examples held out for the server, in place of '
-      '--num_server_examples.',
-      ge=0,
-      lt=1,
-    ),
-  ] = 0.0
-  server_dataset: Annotated[
-    str,
-    Setting(
-      'Data set whose examples the server uses without labels, in place of '
-      'held-out training examples.'
-    ),
-  ] = ''
-  server_split: Annotated[str, Setting('TFDS split of --server_dataset.')] = (
-    'train'
+  num_server_examples: int = setting(
+    0,
+    'Number of class-balanced training examples held out for the server.',
+    ge=0,
   )
-  resize: Annotated[
-    bool, Setting("Resize the images of --server_dataset to the clients' size.")
-  ] = False
-  num_unlabeled_examples: Annotated[
-    int,
-    Setting("Number of the server's examples that are used; 0 for all.", ge=0),
-  ] = 0
+  server_fraction: float = setting(
+    0.0,
+    'Fraction of the training examples held out for the server, in place of '
+    '--num_server_examples.',
+    ge=0,
+    lt=1,
+  )
+  server_dataset: str = setting(
+    '',
+    'Data set whose examples the server uses without labels, in place of '
+    'held-out training examples.',
+  )
+  server_split: str = setting('train', 'TFDS split of --server_dataset.')
+  resize: bool = setting(
+    False, "Resize the images of --server_dataset to the clients' size."
+  )
+  num_unlabeled_examples: int = setting(
+    0, "Number of the server's examples that are used; 0 for all.", ge=0
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
   """Model."""
 
-  model: Annotated[
-    str, Setting('Network architecture of the clients.', table=models.NETWORKS)
-  ] = 'mlp'
-  variant: Annotated[
-    str,
-    Setting(
-      'Treatment of the weights: deterministic, MC dropout, or Gaussian with '
-      'Flipout.',
-      table=training.VARIANTS,
-    ),
-  ] = 'flipout'
-  likelihood: Annotated[
-    str,
-    Setting(
-      'Distribution of the labels: categorical for classes, gaussian for '
-      'numbers (regression).',
-      table=training.LIKELIHOODS,
-    ),
-  ] = 'categorical'
-  kernel_initializer: Annotated[
-    str,
-    Setting(
-      "Initializer of kernels, or of their means; torch is PyTorch's default "
-      'and includes biases.',
-      choices=(*models.KERNEL_INITIALIZERS,),
-    ),
-  ] = 'he_normal'
+  model: str = setting(
+    'mlp', 'Network architecture of the clients.', table=models.NETWORKS
+  )
+  variant: str = setting(
+    'flipout',
+    'Treatment of the weights: deterministic, MC dropout, or Gaussian with '
+    'Flipout.',
+    table=training.VARIANTS,
+  )
+  likelihood: str = setting(
+    'categorical',
+    'Distribution of the labels: categorical for classes, gaussian for '
+    'numbers (regression).',
+    table=training.LIKELIHOODS,
+  )
+  kernel_initializer: str = setting(
+    'he_normal',
+    "Initializer of kernels, or of their means; torch is PyTorch's default "
+    'and includes biases.',
+    choices=(*models.KERNEL_INITIALIZERS,),
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
   """Local training."""
 
-  num_rounds: Annotated[int, Setting('Number of rounds of the run.', ge=1)] = 20
-  local_epochs: Annotated[
-    int, Setting('Number of local epochs per round.', ge=1)
-  ] = 1
-  min_local_epochs: Annotated[
-    int,
-    Setting(
-      'Minimum number of local epochs; if positive, the number is sampled '
-      'between it and --local_epochs.',
-      ge=0,
-    ),
-  ] = 0
-  early_local_epochs: Annotated[
-    int,
-    Setting(
-      'Number of local epochs in the first --early_rounds rounds; 0 for '
-      '--local_epochs.',
-      ge=0,
-    ),
-  ] = 0
-  early_rounds: Annotated[
-    int, Setting('Number of rounds for --early_local_epochs.', ge=1)
-  ] = 5
-  local_steps: Annotated[
-    int,
-    Setting(
-      'Number of local steps per round, the same for each client; 0 for '
-      '--local_epochs.',
-      ge=0,
-    ),
-  ] = 0
-  batch_size: Annotated[
-    int, Setting('Mini-batch size of local training.', ge=1)
-  ] = 32
-  client_optimizer: Annotated[
-    str,
-    Setting(
-      'Client optimizer; its state is reset every round.',
-      table=training.OPTIMIZERS,
-    ),
-  ] = 'adam'
-  client_learning_rate: Annotated[
-    float, Setting('Initial learning rate of the client optimizer.', gt=0)
-  ] = 1e-2
-  max_gradient_norm: Annotated[
-    float,
-    Setting(
-      'Largest L2 norm of the whole gradient, clipped before weight decay; 0 '
-      'for no clipping.',
-      ge=0,
-    ),
-  ] = 0.0
-  client_weight_decay: Annotated[
-    float,
-    Setting(
-      'Weight decay coefficient, added to the gradient before momentum.', ge=0
-    ),
-  ] = 0.0
-  decay_biases: Annotated[
-    bool,
-    Setting(
-      'Apply weight decay also to biases and to gamma and beta of '
-      'normalization layers.'
-    ),
-  ] = True
-  learning_rate_schedule: Annotated[
-    str,
-    Setting('Learning rate schedule over rounds.', table=training.SCHEDULES),
-  ] = 'constant'
-  step_decay: Annotated[
-    float,
-    Setting('Factor on the learning rate after each step of a round.', gt=0),
-  ] = 1.0
-  epoch_decay: Annotated[
-    float,
-    Setting(
-      'Factor on the learning rate after every --epoch_decay_every epochs of '
-      'a round.',
-      gt=0,
-    ),
-  ] = 1.0
-  epoch_decay_every: Annotated[
-    int, Setting('Number of epochs between two factors --epoch_decay.', ge=1)
-  ] = 1
-  client_parts: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Client parts, which change the local training, separated by commas.',
-      table=methods.PARTS,
-    ),
-  ] = ()
+  num_rounds: int = setting(20, 'Number of rounds of the run.', ge=1)
+  local_epochs: int = setting(1, 'Number of local epochs per round.', ge=1)
+  min_local_epochs: int = setting(
+    0,
+    'Minimum number of local epochs; if positive, the number is sampled '
+    'between it and --local_epochs.',
+    ge=0,
+  )
+  early_local_epochs: int = setting(
+    0,
+    'Number of local epochs in the first --early_rounds rounds; 0 for '
+    '--local_epochs.',
+    ge=0,
+  )
+  early_rounds: int = setting(
+    5, 'Number of rounds for --early_local_epochs.', ge=1
+  )
+  local_steps: int = setting(
+    0,
+    'Number of local steps per round, the same for each client; 0 for '
+    '--local_epochs.',
+    ge=0,
+  )
+  batch_size: int = setting(32, 'Mini-batch size of local training.', ge=1)
+  client_optimizer: str = setting(
+    'adam',
+    'Client optimizer; its state is reset every round.',
+    table=training.OPTIMIZERS,
+  )
+  client_learning_rate: float = setting(
+    1e-2, 'Initial learning rate of the client optimizer.', gt=0
+  )
+  max_gradient_norm: float = setting(
+    0.0,
+    'Largest L2 norm of the whole gradient, clipped before weight decay; 0 '
+    'for no clipping.',
+    ge=0,
+  )
+  client_weight_decay: float = setting(
+    0.0,
+    'Weight decay coefficient, added to the gradient before momentum.',
+    ge=0,
+  )
+  decay_biases: bool = setting(
+    True,
+    'Apply weight decay also to biases and to gamma and beta of '
+    'normalization layers.',
+  )
+  learning_rate_schedule: str = setting(
+    'constant', 'Learning rate schedule over rounds.', table=training.SCHEDULES
+  )
+  step_decay: float = setting(
+    1.0, 'Factor on the learning rate after each step of a round.', gt=0
+  )
+  epoch_decay: float = setting(
+    1.0,
+    'Factor on the learning rate after every --epoch_decay_every epochs of '
+    'a round.',
+    gt=0,
+  )
+  epoch_decay_every: int = setting(
+    1, 'Number of epochs between two factors --epoch_decay.', ge=1
+  )
+  client_parts: tuple[str, ...] = setting(
+    (),
+    'Client parts, which change the local training, separated by commas.',
+    table=methods.PARTS,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class Server:
   """Server."""
 
-  pooling: Annotated[
-    str, Setting("Rule that pools the clients' posteriors.", table=RULES)
-  ] = 'nwa'
-  weighting: Annotated[
-    str,
-    Setting(
-      'Weight of each client in the pooled posterior; auto is size where the '
-      'pooling rule takes weights.',
-      table=WEIGHTINGS,
-    ),
-  ] = 'auto'
-  privacy: Annotated[
-    str,
-    Setting(
-      'Differential privacy of clients: none, or central, where the server '
-      'clips updates, adds noise, and samples clients independently.',
-      table=server.PRIVACY,
-    ),
-  ] = 'none'
-  server_step: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Server stages after pooling, separated by commas.', table=server.STAGES
-    ),
-  ] = ()
-  refine: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Server stages after --server_step, separated by commas.',
-      table=server.STAGES,
-    ),
-  ] = ()
-  start: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Server stages before the first round, separated by commas.',
-      table=server.STAGES,
-    ),
-  ] = ()
-  batch_norm: Annotated[
-    str,
-    Setting(
-      'Moving statistics of batch normalization in pooled models and teachers: '
-      "the average of the clients', or estimated again on the server's data.",
-      choices=server.BATCH_NORMS,
-    ),
-  ] = 'average'
+  pooling: str = setting(
+    'nwa', "Rule that pools the clients' posteriors.", table=RULES
+  )
+  weighting: str = setting(
+    'auto',
+    'Weight of each client in the pooled posterior; auto is size where the '
+    'pooling rule takes weights.',
+    table=WEIGHTINGS,
+  )
+  privacy: str = setting(
+    'none',
+    'Differential privacy of clients: none, or central, where the server '
+    'clips updates, adds noise, and samples clients independently.',
+    table=server.PRIVACY,
+  )
+  server_step: tuple[str, ...] = setting(
+    (), 'Server stages after pooling, separated by commas.', table=server.STAGES
+  )
+  refine: tuple[str, ...] = setting(
+    (),
+    'Server stages after --server_step, separated by commas.',
+    table=server.STAGES,
+  )
+  start: tuple[str, ...] = setting(
+    (),
+    'Server stages before the first round, separated by commas.',
+    table=server.STAGES,
+  )
+  batch_norm: str = setting(
+    'average',
+    'Moving statistics of batch normalization in pooled models and teachers: '
+    "the average of the clients', or estimated again on the server's data.",
+    choices=server.BATCH_NORMS,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
   """Evaluation."""
 
-  predictor: Annotated[
-    str,
-    Setting(
-      'Groups of models to evaluate in place of the global model, joined by '
-      '+, such as A+C+S.'
-    ),
-  ] = ''
-  predict_with: Annotated[
-    str,
-    Setting(
-      'Predictions of a posterior: its samples, or its mean; auto is samples, '
-      'except for the client optimizer laplace.',
-      choices=('auto', 'samples', 'mean'),
-    ),
-  ] = 'auto'
-  num_mc_samples: Annotated[
-    int, Setting('Number of Monte Carlo samples per evaluation.', ge=1)
-  ] = 10
-  final_num_mc_samples: Annotated[
-    int, Setting('Number of Monte Carlo samples in the final evaluation.', ge=1)
-  ] = 50
-  eval_every: Annotated[
-    int, Setting('Number of rounds between two evaluations.', ge=1)
-  ] = 1
-  num_eval_examples: Annotated[
-    int,
-    Setting(
-      'Number of test examples per evaluation, except the final one; 0 for '
-      'all.',
-      ge=0,
-    ),
-  ] = 0
-  num_bins: Annotated[
-    int, Setting('Number of bins of the calibration error.', ge=1)
-  ] = 15
+  predictor: str = setting(
+    '',
+    'Groups of models to evaluate in place of the global model, joined by '
+    '+, such as A+C+S.',
+  )
+  predict_with: str = setting(
+    'auto',
+    'Predictions of a posterior: its samples, or its mean; auto is samples, '
+    'except for the client optimizer laplace.',
+    choices=('auto', 'samples', 'mean'),
+  )
+  num_mc_samples: int = setting(
+    10, 'Number of Monte Carlo samples per evaluation.', ge=1
+  )
+  final_num_mc_samples: int = setting(
+    50, 'Number of Monte Carlo samples in the final evaluation.', ge=1
+  )
+  eval_every: int = setting(
+    1, 'Number of rounds between two evaluations.', ge=1
+  )
+  num_eval_examples: int = setting(
+    0,
+    'Number of test examples per evaluation, except the final one; 0 for all.',
+    ge=0,
+  )
+  num_bins: int = setting(15, 'Number of bins of the calibration error.', ge=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
   """Machine and output."""
 
-  seed: Annotated[
-    int,
-    Setting(
-      'Random seed; determines every random draw of the run, except the noise '
-      'and the samples of clients with --privacy.',
-      ge=0,
-    ),
-  ] = 0
-  num_workers: Annotated[
-    int,
-    Setting(
-      'Number of devices to train on, at most four times the number of cores; '
-      '0 for all; the results do not depend on it.',
-      ge=0,
-    ),
-  ] = 0
-  clients_per_device: Annotated[
-    int,
-    Setting(
-      'Number of clients that train at the same time on a GPU; the results do '
-      'not depend on it.',
-      ge=1,
-    ),
-  ] = 1
-  distribution: Annotated[
-    str,
-    Setting(
-      'Use of several devices: clients in parallel, or each client on all '
-      'devices.',
-      choices=training.DISTRIBUTIONS,
-    ),
-  ] = 'clients'
-  deterministic: Annotated[
-    bool, Setting('Use deterministic kernels on a GPU.')
-  ] = False
-  mixed_precision: Annotated[
-    bool,
-    Setting(
-      'Compute the layers of networks in bfloat16, with variables in float32.'
-    ),
-  ] = False
-  jit_compile: Annotated[
-    bool,
-    Setting(
-      'Compile the steps of the local training with XLA, for GPUs; slower on a '
-      'CPU.'
-    ),
-  ] = False
-  debug: Annotated[
-    bool,
-    Setting(
-      'Train without compilation, in one thread, so that print, breakpoint() '
-      'and a debugger work in client parts and optimizers; slow.'
-    ),
-  ] = False
-  engine: Annotated[
-    str,
-    Setting(
-      'Place where clients train, with the same results: this process, or '
-      'apps of Flower.',
-      choices=('local', 'flower'),
-    ),
-  ] = 'local'
-  client_timeout: Annotated[
-    float,
-    Setting(
-      'Time in seconds that a round waits for a client of --engine=flower; 0 '
-      'for no limit.',
-      ge=0,
-    ),
-  ] = 0.0
-  checkpoint_every: Annotated[
-    int, Setting('Number of rounds between two checkpoints.', ge=1)
-  ] = 1
-  tracker: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Experiment trackers that also receive the scores of each round.',
-      choices=('wandb', 'mlflow'),
-    ),
-  ] = ()
+  seed: int = setting(
+    0,
+    'Random seed; determines every random draw of the run, except the noise '
+    'and the samples of clients with --privacy.',
+    ge=0,
+  )
+  num_workers: int = setting(
+    0,
+    'Number of devices to train on, at most four times the number of cores; '
+    '0 for all; the results do not depend on it.',
+    ge=0,
+  )
+  clients_per_device: int = setting(
+    1,
+    'Number of clients that train at the same time on a GPU; the results do '
+    'not depend on it.',
+    ge=1,
+  )
+  distribution: str = setting(
+    'clients',
+    'Use of several devices: clients in parallel, or each client on all '
+    'devices.',
+    choices=training.DISTRIBUTIONS,
+  )
+  deterministic: bool = setting(False, 'Use deterministic kernels on a GPU.')
+  mixed_precision: bool = setting(
+    False,
+    'Compute the layers of networks in bfloat16, with variables in float32.',
+  )
+  jit_compile: bool = setting(
+    False,
+    'Compile the steps of the local training with XLA, for GPUs; slower on a '
+    'CPU.',
+  )
+  debug: bool = setting(
+    False,
+    'Train without compilation, in one thread, so that print, breakpoint() '
+    'and a debugger work in client parts and optimizers; slow.',
+  )
+  engine: str = setting(
+    'local',
+    'Place where clients train, with the same results: this process, or '
+    'apps of Flower.',
+    choices=('local', 'flower'),
+  )
+  client_timeout: float = setting(
+    0.0,
+    'Time in seconds that a round waits for a client of --engine=flower; 0 '
+    'for no limit.',
+    ge=0,
+  )
+  checkpoint_every: int = setting(
+    1, 'Number of rounds between two checkpoints.', ge=1
+  )
+  tracker: tuple[str, ...] = setting(
+    (),
+    'Experiment trackers that also receive the scores of each round.',
+    choices=('wandb', 'mlflow'),
+  )
 
 
 # In the order of `--help`; a group's docstring is its heading.

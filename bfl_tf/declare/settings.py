@@ -1,12 +1,13 @@
 """Settings of methods, declared in the signatures of the methods.
 
-A setting is an argument with a default of a method's class or function:
+A setting is a field of a method's dataclass, or an argument of its function:
 
+  alpha: float = setting(0.5, 'Concentration.', gt=0)
   alpha: Annotated[float, Setting('Concentration.', gt=0)] = 0.5
 
-The flag is `--<method>.<setting>`. User code may omit the `Setting`. A setting
-with a `table` is a *role*: its value names another method, which has settings
-too.
+The flag is `--<method>.<setting>`. User code may write `alpha: float = 0.5`. A
+setting with a `table` is a *role*: its value names another method, which has
+settings too.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ import numpy as np
 
 from bfl_tf.declare import registry
 
+_DECLARED = 'setting'  # Key of the metadata of a field.
 _KINDS = (bool, int, float, str)
 _NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
 _PLURALS = {int: 'integers', float: 'numbers'}
@@ -58,6 +60,12 @@ class Setting:
   lt: float | None = None
   choices: tuple[str, ...] = ()
   table: Mapping[str, Any] | None = None
+
+
+def setting(default: Any, help: str | Setting = '', **bounds: Any) -> Any:
+  """Returns a field of a dataclass, with the attributes of `Setting`."""
+  declared = help if isinstance(help, Setting) else Setting(help, **bounds)
+  return dataclasses.field(default=default, metadata={_DECLARED: declared})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,10 +192,13 @@ def of(thing: Callable) -> Mapping[str, SettingSpec]:
   # Arguments that a partial binds are not settings.
   bound = thing.keywords if isinstance(thing, functools.partial) else {}
   hints = _hints(thing)
+  fields = getattr(thing, '__dataclass_fields__', {})
   found = {}
   for name, parameter in parameters.items():
     if parameter.default is not parameter.empty and name not in bound:
-      argument = _spec(name, hints.get(name), parameter.default)
+      field = fields.get(name)
+      declared = field.metadata.get(_DECLARED) if field else None
+      argument = _spec(name, hints.get(name), parameter.default, declared)
       if argument is not None:
         found[name] = argument
   return types.MappingProxyType(found)
@@ -224,11 +235,11 @@ def _hints(thing):
     return {}
 
 
-def _spec(name, hint, default):
-  setting, many = None, isinstance(default, tuple)
+def _spec(name, hint, default, declared):
+  many, inner = isinstance(default, tuple), hint
   for extra in getattr(hint, '__metadata__', ()):
-    setting = extra if isinstance(extra, Setting) else setting
-  inner = typing.get_args(hint)[0] if setting else hint
+    if isinstance(extra, Setting):
+      declared, inner = extra, typing.get_args(hint)[0]
   if many:
     of = typing.get_args(inner)
     kind = of[0] if of else type(default[0]) if default else str
@@ -236,4 +247,4 @@ def _spec(name, hint, default):
     kind = inner if inner in _KINDS else type(default)
   if kind not in _KINDS:
     return None
-  return SettingSpec(name, kind, many, default, setting or Setting())
+  return SettingSpec(name, kind, many, default, declared or Setting())

@@ -25,12 +25,11 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -95,20 +94,15 @@ class Part(training.Part):
   num_clients: int
   clients_per_round: int
   prior_precision: float
-  rho: Annotated[
-    float,
-    Setting(
-      'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
-    ),
-  ] = 1.0
-  damping: Annotated[
-    float,
-    Setting(
-      'Damping factor in (0, 1] on each update of the dual variable.',
-      gt=0,
-      le=1,
-    ),
-  ] = 0.1
+  rho: float = setting(
+    1.0, 'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
+  )
+  damping: float = setting(
+    0.1,
+    'Damping factor in (0, 1] on each update of the dual variable.',
+    gt=0,
+    le=1,
+  )
 
   name = 'bayes_admm'
   server_stage = Stage

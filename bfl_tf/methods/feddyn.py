@@ -20,12 +20,11 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.statistics import Total
 
 
@@ -71,9 +70,7 @@ class Stage(server.Stage):
 class Part(training.Part):
   """Regularizes the loss; keeps g_k, `[num_trainable]` float32."""
 
-  alpha: Annotated[
-    float, Setting('Coefficient alpha of the regularization.', gt=0)
-  ] = 0.01
+  alpha: float = setting(0.01, 'Coefficient alpha of the regularization.', gt=0)
 
   name = 'feddyn'
   server_stage = Stage

@@ -22,12 +22,11 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -71,17 +70,13 @@ class Part(training.Part):
   """
 
   num_clients: int
-  delta: Annotated[
-    float, Setting('Precision delta of the Gaussian prior.', gt=0)
-  ] = 1.0
-  damping: Annotated[
-    float,
-    Setting(
-      'Step size rho of the dual variables; 1 / (number of clients) or less.',
-      gt=0,
-      le=1,
-    ),
-  ] = 0.1
+  delta: float = setting(1.0, 'Precision delta of the Gaussian prior.', gt=0)
+  damping: float = setting(
+    0.1,
+    'Step size rho of the dual variables; 1 / (number of clients) or less.',
+    gt=0,
+    le=1,
+  )
 
   name = 'fedlap'
   server_stage = Stage

@@ -33,12 +33,11 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -81,10 +80,9 @@ class Part(training.Part):
 
   num_clients: int
   prior_precision: float
-  damping: Annotated[
-    float,
-    Setting("Damping factor in (0, 1] on each client's update.", gt=0, le=1),
-  ] = 0.2
+  damping: float = setting(
+    0.2, "Damping factor in (0, 1] on each client's update.", gt=0, le=1
+  )
 
   name = 'pvi'
   server_stage = Stage

@@ -24,12 +24,11 @@ References:
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.statistics import Total
 
 CORRECTS = ('gradients', 'weights')
@@ -83,14 +82,12 @@ class Stage(server.Stage):
 class Part(training.Part):
   """Client part that corrects each step and stores the control variate."""
 
-  corrects: Annotated[
-    str,
-    Setting(
-      'Quantity that the control variates correct: gradients as in the '
-      'paper, or weights, which also works with momentum.',
-      choices=CORRECTS,
-    ),
-  ] = 'gradients'
+  corrects: str = setting(
+    'gradients',
+    'Quantity that the control variates correct: gradients as in the '
+    'paper, or weights, which also works with momentum.',
+    choices=CORRECTS,
+  )
 
   name = 'scaffold'
   server_stage = Stage

@@ -7,12 +7,11 @@ combines the samples of all clients into one ensemble.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import posteriors
 from bfl_tf.startup import tf
 
@@ -43,15 +42,11 @@ class Stage(server.Stage):
 class Part(training.Part):
   """Client part that sends its last samples, `[num_samples * P]`."""
 
-  burn_in: Annotated[
-    int, Setting('Number of steps before the first sample.', ge=0)
-  ] = 1000
-  every: Annotated[
-    int, Setting('Number of steps between two samples.', ge=1)
-  ] = 100
-  num_samples: Annotated[
-    int, Setting('Number of samples that a client sends: the last ones.', ge=1)
-  ] = 10
+  burn_in: int = setting(1000, 'Number of steps before the first sample.', ge=0)
+  every: int = setting(100, 'Number of steps between two samples.', ge=1)
+  num_samples: int = setting(
+    10, 'Number of samples that a client sends: the last ones.', ge=1
+  )
 
   name = 'thinning'
   server_stage = Stage

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 import dataclasses
 import itertools
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from bfl_tf.declare import registry
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import Lazy, tf_keras
 
 # Loaded lazily, because its classes inherit from TFP's layers.
@@ -54,9 +54,7 @@ class MCDropout(Deterministic):
   """Dropout at inference (Gal & Ghahramani 2016)."""
 
   is_random: ClassVar[bool] = True
-  rate: Annotated[
-    float, Setting('Probability of dropping a unit.', ge=0, lt=1)
-  ] = 0.2
+  rate: float = setting(0.2, 'Probability of dropping a unit.', ge=0, lt=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +64,9 @@ class Flipout:
   is_random: ClassVar[bool] = True
   is_point: ClassVar[bool] = False
   is_variational: ClassVar[bool] = True
-  initial_scale: Annotated[
-    float, Setting('Initial standard deviation of the weights.', gt=0)
-  ] = 0.05
+  initial_scale: float = setting(
+    0.05, 'Initial standard deviation of the weights.', gt=0
+  )
 
 
 VARIANTS: dict[str, Any] = {

@@ -17,11 +17,10 @@ References:
 """
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.stage import Stage
 
 _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
@@ -31,31 +30,22 @@ _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 class Adaptive(Stage):
   """Updates the mean; scales and buffers stay as pooled."""
 
-  optimizer: Annotated[
-    str,
-    Setting(
-      'Server optimizer, which determines the update of the second moment.',
-      choices=_OPTIMIZERS,
-    ),
-  ] = 'adam'
-  learning_rate: Annotated[
-    float, Setting('Learning rate of the server.', gt=0)
-  ] = 0.01
-  decay: Annotated[
-    float, Setting('Decay rate of the first moment.', ge=0, lt=1)
-  ] = 0.9
-  second_decay: Annotated[
-    float,
-    Setting('Decay rate of the second moment, for adam and yogi.', ge=0, lt=1),
-  ] = 0.99
-  adaptivity: Annotated[
-    float,
-    Setting(
-      'Constant added to the denominator; a larger value makes the '
-      'optimizer more like SGD.',
-      gt=0,
-    ),
-  ] = 1e-3
+  optimizer: str = setting(
+    'adam',
+    'Server optimizer, which determines the update of the second moment.',
+    choices=_OPTIMIZERS,
+  )
+  learning_rate: float = setting(0.01, 'Learning rate of the server.', gt=0)
+  decay: float = setting(0.9, 'Decay rate of the first moment.', ge=0, lt=1)
+  second_decay: float = setting(
+    0.99, 'Decay rate of the second moment, for adam and yogi.', ge=0, lt=1
+  )
+  adaptivity: float = setting(
+    1e-3,
+    'Constant added to the denominator; a larger value makes the '
+    'optimizer more like SGD.',
+    gt=0,
+  )
 
   name = 'adaptive'
 

@@ -19,12 +19,11 @@ import dataclasses
 import functools
 import math
 import time
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import clients, seeds, training, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import ensemble, posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
@@ -45,83 +44,62 @@ class Distil(Stage):
 
   resources: Resources
   make_ensemble: Callable[[], ensemble.Ensemble]
-  teachers: Annotated[
-    str,
-    Setting(
-      'Groups of models that teach the student: B, or some of A, C and S '
-      'joined by +.'
-    ),
-  ] = '+'.join(ensemble.GROUPS)
-  targets: Annotated[
-    str,
-    Setting(
-      'Targets of the student: the predictions of the teachers, or the '
-      'true labels as an upper bound.',
-      choices=TARGETS,
-    ),
-  ] = 'teachers'
-  sharpening: Annotated[
-    float,
-    Setting(
-      'Exponent on the predicted probabilities or densities before they are '
-      'normalized again; 1 leaves them unchanged.',
-      gt=0,
-    ),
-  ] = 2.0
-  optimizer: Annotated[
-    str,
-    Setting(
-      'Optimizer of the student: SGD with averaged weights (SWA), or SGD.',
-      choices=DISTILLATIONS,
-    ),
-  ] = 'swa'
-  epochs: Annotated[
-    int, Setting("Number of epochs over the server's examples.", ge=1)
-  ] = 20
-  batch_size: Annotated[
-    int, Setting('Mini-batch size of the student.', ge=1)
-  ] = 128
-  learning_rate: Annotated[
-    float,
-    Setting(
-      'Learning rate of SGD, and the largest learning rate of an SWA cycle.',
-      gt=0,
-    ),
-  ] = 1e-3
-  swa_min_learning_rate: Annotated[
-    float,
-    Setting(
-      'Smallest learning rate of an SWA cycle, reached at its end.', gt=0
-    ),
-  ] = 4e-4
-  swa_start: Annotated[
-    float,
-    Setting(
-      'Number of steps before the first average; a value below 1 is a '
-      'fraction of all steps.',
-      ge=0,
-    ),
-  ] = 250.0
-  swa_cycle: Annotated[
-    float,
-    Setting(
-      'Number of steps per SWA cycle; a value below 1 is a fraction of '
-      'all steps.',
-      gt=0,
-    ),
-  ] = 25.0
-  momentum: Annotated[
-    float, Setting("Momentum of the student's optimizer.", ge=0, lt=1)
-  ] = 0.9
-  weight_decay: Annotated[
-    float, Setting("Weight decay of the student's optimizer.", ge=0)
-  ] = 1e-5
-  augment: Annotated[
-    bool,
-    Setting(
-      "Augment the student's inputs if the clients augment theirs (--augment)."
-    ),
-  ] = True
+  teachers: str = setting(
+    '+'.join(ensemble.GROUPS),
+    'Groups of models that teach the student: B, or some of A, C and S '
+    'joined by +.',
+  )
+  targets: str = setting(
+    'teachers',
+    'Targets of the student: the predictions of the teachers, or the '
+    'true labels as an upper bound.',
+    choices=TARGETS,
+  )
+  sharpening: float = setting(
+    2.0,
+    'Exponent on the predicted probabilities or densities before they are '
+    'normalized again; 1 leaves them unchanged.',
+    gt=0,
+  )
+  optimizer: str = setting(
+    'swa',
+    'Optimizer of the student: SGD with averaged weights (SWA), or SGD.',
+    choices=DISTILLATIONS,
+  )
+  epochs: int = setting(
+    20, "Number of epochs over the server's examples.", ge=1
+  )
+  batch_size: int = setting(128, 'Mini-batch size of the student.', ge=1)
+  learning_rate: float = setting(
+    1e-3,
+    'Learning rate of SGD, and the largest learning rate of an SWA cycle.',
+    gt=0,
+  )
+  swa_min_learning_rate: float = setting(
+    4e-4, 'Smallest learning rate of an SWA cycle, reached at its end.', gt=0
+  )
+  swa_start: float = setting(
+    250.0,
+    'Number of steps before the first average; a value below 1 is a '
+    'fraction of all steps.',
+    ge=0,
+  )
+  swa_cycle: float = setting(
+    25.0,
+    'Number of steps per SWA cycle; a value below 1 is a fraction of '
+    'all steps.',
+    gt=0,
+  )
+  momentum: float = setting(
+    0.9, "Momentum of the student's optimizer.", ge=0, lt=1
+  )
+  weight_decay: float = setting(
+    1e-5, "Weight decay of the student's optimizer.", ge=0
+  )
+  augment: bool = setting(
+    True,
+    "Augment the student's inputs if the clients augment theirs (--augment).",
+  )
 
   name = 'distil'
   uses = {'ensemble': ensemble.Ensemble}

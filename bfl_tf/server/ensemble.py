@@ -17,12 +17,12 @@ References:
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import seeds, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import posteriors, teacher_posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
@@ -46,50 +46,38 @@ class Ensemble(Stage):
   """
 
   resources: Resources
-  groups: Annotated[
-    str, Setting(f'Groups to make and score, joined by + ({_LETTERS}).')
-  ] = '+'.join(GROUPS)
-  num_samples: Annotated[int, Setting('Number of models in group S.', ge=1)] = (
-    10
+  groups: str = setting(
+    '+'.join(GROUPS), f'Groups to make and score, joined by + ({_LETTERS}).'
   )
-  weighted: Annotated[
-    bool,
-    Setting(
-      "Also score the mixture of group C with the clients' weights, in "
-      'columns that end in _wC.'
-    ),
-  ] = False
-  beta: Annotated[
-    float,
-    Setting(
-      "Weight of the product of the clients' predictions in group B; 0 is "
-      'their mixture.',
-      ge=0,
-      le=1,
-    ),
-  ] = 0.5
-  fits_beta: Annotated[
-    bool,
-    Setting(
-      "Choose beta in each round by the likelihood of the server's labeled "
-      'examples; column beta.'
-    ),
-  ] = False
-  posterior: Annotated[
-    Any,
-    Setting(
-      'Distribution that the models of group S are sampled from.',
-      table=teacher_posteriors.TEACHER_POSTERIORS,
-    ),
-  ] = 'auto'
-  min_variance: Annotated[
-    float,
-    Setting(
-      'Lower bound on sampled moving variances, relative to the average '
-      "model's; `sampled_floored_fraction` reports how many reach it.",
-      ge=0,
-    ),
-  ] = 0.1
+  num_samples: int = setting(10, 'Number of models in group S.', ge=1)
+  weighted: bool = setting(
+    False,
+    "Also score the mixture of group C with the clients' weights, in "
+    'columns that end in _wC.',
+  )
+  beta: float = setting(
+    0.5,
+    "Weight of the product of the clients' predictions in group B; 0 is "
+    'their mixture.',
+    ge=0,
+    le=1,
+  )
+  fits_beta: bool = setting(
+    False,
+    "Choose beta in each round by the likelihood of the server's labeled "
+    'examples; column beta.',
+  )
+  posterior: Any = setting(
+    'auto',
+    'Distribution that the models of group S are sampled from.',
+    table=teacher_posteriors.TEACHER_POSTERIORS,
+  )
+  min_variance: float = setting(
+    0.1,
+    'Lower bound on sampled moving variances, relative to the average '
+    "model's; `sampled_floored_fraction` reports how many reach it.",
+    ge=0,
+  )
 
   name = 'ensemble'
 

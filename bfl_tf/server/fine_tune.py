@@ -8,12 +8,11 @@ squared error replaces the accuracy.
 
 import dataclasses
 import functools
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 
@@ -23,19 +22,17 @@ class FineTune(Stage):
   """Trains with the clients' optimizer, objective and batch size."""
 
   resources: Resources
-  epochs: Annotated[int, Setting('Maximum number of epochs.', ge=1)] = 100
-  patience: Annotated[
-    int,
-    Setting(
-      'Number of epochs without a better validation accuracy, or RMSE, after '
-      'which training stops with the best model; 0 trains all epochs '
-      'and keeps the last model.',
-      ge=0,
-    ),
-  ] = 10
-  learning_rate: Annotated[
-    float, Setting('Learning rate, constant over all epochs.', gt=0)
-  ] = 1e-3
+  epochs: int = setting(100, 'Maximum number of epochs.', ge=1)
+  patience: int = setting(
+    10,
+    'Number of epochs without a better validation accuracy, or RMSE, after '
+    'which training stops with the best model; 0 trains all epochs '
+    'and keeps the last model.',
+    ge=0,
+  )
+  learning_rate: float = setting(
+    1e-3, 'Learning rate, constant over all epochs.', gt=0
+  )
 
   name = 'fine_tune'
 

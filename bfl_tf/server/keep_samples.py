@@ -2,11 +2,10 @@
 
 import dataclasses
 import math
-from typing import Annotated
 
 import numpy as np
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.stage import Stage
 from bfl_tf.startup import tfp
 
@@ -22,13 +21,10 @@ class KeepSamples(Stage):
   """
 
   num_rounds: int
-  number: Annotated[
-    int, Setting('Number of samples that the run keeps.', ge=1)
-  ] = 10
-  burn_in: Annotated[
-    float,
-    Setting('Fraction of the rounds before the first sample.', ge=0, lt=1),
-  ] = 0.5
+  number: int = setting(10, 'Number of samples that the run keeps.', ge=1)
+  burn_in: float = setting(
+    0.5, 'Fraction of the rounds before the first sample.', ge=0, lt=1
+  )
 
   name = 'keep_samples'
   predictors = ('chain',)

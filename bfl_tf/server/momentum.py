@@ -14,11 +14,10 @@ References:
 """
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.stage import Stage
 
 
@@ -29,16 +28,12 @@ class Momentum(Stage):
   Without momentum and dampening, the result is bit-for-bit the pooled model.
   """
 
-  decay: Annotated[
-    float,
-    Setting('Momentum coefficient: decay rate of the velocity.', ge=0, lt=1),
-  ] = 0.9
-  dampening: Annotated[
-    float,
-    Setting(
-      'Factor 1 - dampening on each update, except the first.', ge=0, lt=1
-    ),
-  ] = 0.0
+  decay: float = setting(
+    0.9, 'Momentum coefficient: decay rate of the velocity.', ge=0, lt=1
+  )
+  dampening: float = setting(
+    0.0, 'Factor 1 - dampening on each update, except the first.', ge=0, lt=1
+  )
 
   name = 'momentum'
 

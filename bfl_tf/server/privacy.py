@@ -27,13 +27,13 @@ from collections.abc import Mapping
 import dataclasses
 import functools
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bfl_tf import seeds, statistics, weights
 from bfl_tf.declare import component
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,56 +94,44 @@ class Central(Privacy):
   removed.
   """
 
-  clip_norm: Annotated[
-    float,
-    Setting(
-      "Largest L2 norm of a client's change of all pooled terms together; a "
-      'larger change is scaled down.',
-      gt=0,
-    ),
-  ] = 1.0
-  noise_multiplier: Annotated[
-    float,
-    Setting(
-      'Standard deviation of the noise on the sum over clients, in units of '
-      'clip_norm.',
-      gt=0,
-      le=1e6,
-    ),
-  ] = 1.0
-  delta: Annotated[
-    float,
-    Setting(
-      'Delta of the (epsilon, delta) guarantee when one client is added or '
-      'removed.',
-      gt=0,
-      lt=1,
-    ),
-  ] = 1e-5
-  epsilon: Annotated[
-    float,
-    Setting(
-      'Privacy budget: the run ends before the round that would exceed this '
-      'epsilon when one client is added or removed; 0 for no budget.',
-      ge=0,
-    ),
-  ] = 0.0
-  noise_cohort: Annotated[
-    int,
-    Setting(
-      'Simulated number of clients per round: the noise on the mean is that of '
-      'a round of this size; 0 for the real number.',
-      ge=0,
-    ),
-  ] = 0
-  population: Annotated[
-    int,
-    Setting(
-      'Simulated number of clients, to which epsilon refers; 0 for the real '
-      'number.',
-      ge=0,
-    ),
-  ] = 0
+  clip_norm: float = setting(
+    1.0,
+    "Largest L2 norm of a client's change of all pooled terms together; a "
+    'larger change is scaled down.',
+    gt=0,
+  )
+  noise_multiplier: float = setting(
+    1.0,
+    'Standard deviation of the noise on the sum over clients, in units of '
+    'clip_norm.',
+    gt=0,
+    le=1e6,
+  )
+  delta: float = setting(
+    1e-5,
+    'Delta of the (epsilon, delta) guarantee when one client is added or '
+    'removed.',
+    gt=0,
+    lt=1,
+  )
+  epsilon: float = setting(
+    0.0,
+    'Privacy budget: the run ends before the round that would exceed this '
+    'epsilon when one client is added or removed; 0 for no budget.',
+    ge=0,
+  )
+  noise_cohort: int = setting(
+    0,
+    'Simulated number of clients per round: the noise on the mean is that of '
+    'a round of this size; 0 for the real number.',
+    ge=0,
+  )
+  population: int = setting(
+    0,
+    'Simulated number of clients, to which epsilon refers; 0 for the real '
+    'number.',
+    ge=0,
+  )
 
   name = 'central'
   is_private = True

@@ -17,11 +17,10 @@ References:
 """
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.stage import Stage
 from bfl_tf.statistics import Total
 
@@ -42,14 +41,11 @@ class SignThreshold(Stage):
 
   num_clients: int
   clients_per_round: int
-  threshold: Annotated[
-    int,
-    Setting(
-      'Threshold theta: smallest absolute sum of signs at which a '
-      'weight moves.',
-      ge=0,
-    ),
-  ] = 2
+  threshold: int = setting(
+    2,
+    'Threshold theta: smallest absolute sum of signs at which a weight moves.',
+    ge=0,
+  )
 
   name = 'sign_threshold'
   statistics = (Total(_votes),)

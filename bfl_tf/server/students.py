@@ -7,12 +7,11 @@ optimizers. The global model does not change.
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import ensemble
 from bfl_tf.server.distil import Distil, DISTILLATIONS
 from bfl_tf.server.stage import Stage
@@ -27,13 +26,11 @@ class Students(Stage):
   """
 
   make_distil: Callable[..., Distil]
-  students: Annotated[
-    tuple[str, ...],
-    Setting(
-      'Students to train and score, each as <teachers>:<optimizer>, for '
-      'example A+C+S:swa.'
-    ),
-  ] = ()
+  students: tuple[str, ...] = setting(
+    (),
+    'Students to train and score, each as <teachers>:<optimizer>, for '
+    'example A+C+S:swa.',
+  )
 
   name = 'students'
   uses = {'distil': Distil}

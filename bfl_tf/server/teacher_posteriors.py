@@ -7,9 +7,9 @@ result of the statistic.
 """
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import posteriors
 
 FITS = ('equation5', 'released')
@@ -19,14 +19,11 @@ FITS = ('equation5', 'released')
 class Fitted:
   """FedBE's Eq. 5: a Gaussian fitted to the clients' means."""
 
-  fit: Annotated[
-    str,
-    Setting(
-      'Fit of the Gaussian: Eq. 5 of FedBE, or the formula of its '
-      'released code.',
-      choices=FITS,
-    ),
-  ] = 'equation5'
+  fit: str = setting(
+    'equation5',
+    'Fit of the Gaussian: Eq. 5 of FedBE, or the formula of its released code.',
+    choices=FITS,
+  )
 
   def statistic(self, layout):
     if self.fit == 'equation5':
@@ -43,12 +40,9 @@ class DirichletWeights:
   """FedBE's Eq. 7: convex combinations of the clients' models."""
 
   # Beyond these bounds draws in float32 are not finite.
-  alpha: Annotated[
-    float,
-    Setting(
-      'Concentration alpha of the Dirichlet distribution.', ge=1e-30, lt=1e30
-    ),
-  ] = 1.0
+  alpha: float = setting(
+    1.0, 'Concentration alpha of the Dirichlet distribution.', ge=1e-30, lt=1e30
+  )
 
   def statistic(self, layout):
     return posteriors.Updates()

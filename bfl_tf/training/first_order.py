@@ -7,9 +7,8 @@ PyTorch, w = w - rate (g + momentum v).
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training.optimizer import Optimizer, zeros_like
 
@@ -18,12 +17,12 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 class SGD(Optimizer):
   """Stochastic gradient descent with optional momentum."""
 
-  momentum: Annotated[
-    float, Setting('Momentum coefficient; 0 for plain SGD.', ge=0, lt=1)
-  ] = 0.0
-  nesterov: Annotated[
-    bool, Setting('Use Nesterov momentum instead of heavy-ball momentum.')
-  ] = False
+  momentum: float = setting(
+    0.0, 'Momentum coefficient; 0 for plain SGD.', ge=0, lt=1
+  )
+  nesterov: bool = setting(
+    False, 'Use Nesterov momentum instead of heavy-ball momentum.'
+  )
 
   is_sgd = True
 
@@ -60,16 +59,11 @@ class SGD(Optimizer):
 class Adam(Optimizer):
   """Adam (Kingma & Ba, 2015) with Keras' defaults."""
 
-  beta_1: Annotated[
-    float, Setting('Decay rate of the first moment.', ge=0, lt=1)
-  ] = 0.9
-  beta_2: Annotated[
-    float, Setting('Decay rate of the second moment.', ge=0, lt=1)
-  ] = 0.999
-  epsilon: Annotated[
-    float,
-    Setting('Constant added to the denominator for numerical stability.', gt=0),
-  ] = 1e-7
+  beta_1: float = setting(0.9, 'Decay rate of the first moment.', ge=0, lt=1)
+  beta_2: float = setting(0.999, 'Decay rate of the second moment.', ge=0, lt=1)
+  epsilon: float = setting(
+    1e-7, 'Constant added to the denominator for numerical stability.', gt=0
+  )
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables) + zeros_like(variables)

@@ -30,10 +30,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import seeds
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training import objectives
 from bfl_tf.training.optimizer import Optimizer, zeros_like
@@ -43,28 +42,24 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 class IVON(objectives.Objective, Optimizer):
   """Improved variational online Newton, one sample per step."""
 
-  prior_scale: Annotated[float, objectives.PRIOR_SCALE] = 1.0
-  initial_scale: Annotated[float, objectives.INITIAL_SCALE] = 0.05
-  beta_1: Annotated[
-    float, Setting('Decay rate of the averaged gradient.', ge=0, lt=1)
-  ] = 0.9
-  beta_2: Annotated[
-    float,
-    Setting(
-      'Decay rate of the averaged curvature. Hundreds of local steps learn the '
-      'scale only with a smaller value, such as 0.99; long local training may '
-      'then diverge.',
-      ge=0,
-      lt=1,
-    ),
-  ] = 0.99999
-  clip_radius: Annotated[
-    float,
-    Setting(
-      'Largest step of a weight, divided by the learning rate; 0 for no bound.',
-      ge=0,
-    ),
-  ] = 0.0
+  prior_scale: float = setting(1.0, objectives.PRIOR_SCALE)
+  initial_scale: float = setting(0.05, objectives.INITIAL_SCALE)
+  beta_1: float = setting(
+    0.9, 'Decay rate of the averaged gradient.', ge=0, lt=1
+  )
+  beta_2: float = setting(
+    0.99999,
+    'Decay rate of the averaged curvature. Hundreds of local steps learn the '
+    'scale only with a smaller value, such as 0.99; long local training may '
+    'then diverge.',
+    ge=0,
+    lt=1,
+  )
+  clip_radius: float = setting(
+    0.0,
+    'Largest step of a weight, divided by the learning rate; 0 for no bound.',
+    ge=0,
+  )
 
   posterior_scope = 'all'
   minimizes = False

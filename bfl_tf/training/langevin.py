@@ -19,10 +19,9 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import seeds
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training.optimizer import Optimizer, zeros_like
 
@@ -31,14 +30,12 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 class SGLD(Optimizer):
   """Stochastic gradient Langevin dynamics."""
 
-  temperature: Annotated[
-    float,
-    Setting(
-      'Temperature of the posterior: 1 samples the Bayesian posterior; '
-      'SGLD with 0 is SGD.',
-      ge=0,
-    ),
-  ] = 1.0
+  temperature: float = setting(
+    1.0,
+    'Temperature of the posterior: 1 samples the Bayesian posterior; '
+    'SGLD with 0 is SGD.',
+    ge=0,
+  )
 
   minimizes = False
 
@@ -52,13 +49,12 @@ class SGLD(Optimizer):
 class PSGLD(SGLD):
   """SGLD with RMSprop's preconditioner."""
 
-  decay: Annotated[
-    float, Setting('Decay rate of the averaged squared gradient.', ge=0, lt=1)
-  ] = 0.99
-  damping: Annotated[
-    float,
-    Setting('Constant added to the denominator for numerical stability.', gt=0),
-  ] = 1e-5
+  decay: float = setting(
+    0.99, 'Decay rate of the averaged squared gradient.', ge=0, lt=1
+  )
+  damping: float = setting(
+    1e-5, 'Constant added to the denominator for numerical stability.', gt=0
+  )
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables)

@@ -28,9 +28,8 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training import first_order, objectives
 
@@ -39,17 +38,15 @@ from bfl_tf.training import first_order, objectives
 class Laplace(objectives.Objective, first_order.Adam):
   """Adam, then a Laplace approximation with a diagonal covariance."""
 
-  prior_scale: Annotated[float, objectives.PRIOR_SCALE] = 1.0
-  initial_scale: Annotated[float, objectives.INITIAL_SCALE] = 1.0
-  curvature_samples: Annotated[
-    int,
-    Setting(
-      'Number of sampled labels per example, from which the curvature is '
-      'estimated; one costs about as much as a local epoch, and more reduce '
-      'the noise of the estimate.',
-      ge=1,
-    ),
-  ] = 10
+  prior_scale: float = setting(1.0, objectives.PRIOR_SCALE)
+  initial_scale: float = setting(1.0, objectives.INITIAL_SCALE)
+  curvature_samples: int = setting(
+    10,
+    'Number of sampled labels per example, from which the curvature is '
+    'estimated; one costs about as much as a local epoch, and more reduce '
+    'the noise of the estimate.',
+    ge=1,
+  )
 
   posterior_scope = 'all'
   minimizes = False

@@ -10,14 +10,14 @@ import abc
 from collections.abc import Mapping
 import dataclasses
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from bfl_tf import metrics
 from bfl_tf.declare import component
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training.predictive import Moments, Predictive
 
@@ -250,22 +250,18 @@ class Gaussian(Likelihood):
   scores_of_groups: ClassVar[tuple[str, ...]] = ('rmse', 'nll', 'crps')
 
   label_moments: tuple[float, float]
-  noise: Annotated[
-    str,
-    Setting(
-      'Standard deviation of the noise: one trained constant, a trained '
-      'function of the input, or known (noise_scale).',
-      choices=NOISES,
-    ),
-  ] = 'constant'
-  noise_scale: Annotated[
-    float,
-    Setting(
-      'Known standard deviation of the noise, in the unit of the label; only '
-      'for noise=known.',
-      ge=0,
-    ),
-  ] = 0.0
+  noise: str = setting(
+    'constant',
+    'Standard deviation of the noise: one trained constant, a trained '
+    'function of the input, or known (noise_scale).',
+    choices=NOISES,
+  )
+  noise_scale: float = setting(
+    0.0,
+    'Known standard deviation of the noise, in the unit of the label; only '
+    'for noise=known.',
+    ge=0,
+  )
 
   def __post_init__(self):
     if (self.noise == 'known') != (self.noise_scale > 0):

@@ -10,11 +10,11 @@ temperature T may differ from 1; and other reductions of the KL are available
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import Setting, setting
 from bfl_tf.models import variants
 from bfl_tf.startup import tf
 
@@ -35,45 +35,37 @@ class Objective:
   Variants and optimizers that fit a posterior inherit these settings.
   """
 
-  prior_scale: Annotated[float, PRIOR_SCALE] = 10.0
-  update_prior: Annotated[
-    bool, Setting('Use the broadcast posterior as the prior in every round.')
-  ] = False
-  kl_examples: Annotated[
-    str,
-    Setting(
-      "Number of examples that the KL term is divided by: the client's own, "
-      'KL / N_k, or those of all clients, KL / N.',
-      choices=KL_EXAMPLES,
-    ),
-  ] = 'own'
-  temperature: Annotated[
-    float, Setting('Factor on the KL term; 1 is Bayesian inference.', gt=0)
-  ] = 1.0
-  kl_reduction: Annotated[
-    str,
-    Setting(
-      'Reduction of the KL term over weights: their sum, the mean over the '
-      'weights of each kernel or bias, or the sum with the mean of the prior '
-      'tied to the mean of the posterior.',
-      choices=KL_REDUCTIONS,
-    ),
-  ] = 'sum'
-  annealing_rounds: Annotated[
-    int,
-    Setting(
-      'Number of rounds over which the weight of the KL term grows linearly to '
-      '1; 0 for weight 1 from the first round.',
-      ge=0,
-    ),
-  ] = 0
-  max_scale: Annotated[
-    float,
-    Setting(
-      'Largest standard deviation of a weight during training; 0 for no bound.',
-      ge=0,
-    ),
-  ] = 0.0
+  prior_scale: float = setting(10.0, PRIOR_SCALE)
+  update_prior: bool = setting(
+    False, 'Use the broadcast posterior as the prior in every round.'
+  )
+  kl_examples: str = setting(
+    'own',
+    "Number of examples that the KL term is divided by: the client's own, "
+    'KL / N_k, or those of all clients, KL / N.',
+    choices=KL_EXAMPLES,
+  )
+  temperature: float = setting(
+    1.0, 'Factor on the KL term; 1 is Bayesian inference.', gt=0
+  )
+  kl_reduction: str = setting(
+    'sum',
+    'Reduction of the KL term over weights: their sum, the mean over the '
+    'weights of each kernel or bias, or the sum with the mean of the prior '
+    'tied to the mean of the posterior.',
+    choices=KL_REDUCTIONS,
+  )
+  annealing_rounds: int = setting(
+    0,
+    'Number of rounds over which the weight of the KL term grows linearly to '
+    '1; 0 for weight 1 from the first round.',
+    ge=0,
+  )
+  max_scale: float = setting(
+    0.0,
+    'Largest standard deviation of a weight during training; 0 for no bound.',
+    ge=0,
+  )
 
   def kl_weight(self, round_index: int) -> np.float32:
     """Returns the KL weight in a round: temperature times annealing."""

@@ -5,9 +5,8 @@ A schedule is a function `(rate, round, num_rounds) -> rate`, with rounds from
 """
 
 import dataclasses
-from typing import Annotated
 
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 
 _TINY = 1e-6
 
@@ -24,31 +23,26 @@ class Constant:
 class Steps:
   """Multiplies the rate at fractions of the run."""
 
-  decay_at: Annotated[
-    tuple[float, ...],
-    Setting(
-      'Fractions of all rounds after which the learning rate is '
-      'multiplied by a decay factor.',
-      gt=0,
-      lt=1,
-    ),
-  ] = (0.3, 0.6)
-  decay_factor: Annotated[
-    tuple[float, ...],
-    Setting(
-      'Decay factors; the last one is used for all remaining fractions.', gt=0
-    ),
-  ] = (0.1,)
-  first_factor: Annotated[
-    float, Setting('Factor on the learning rate in the first round.', gt=0)
-  ] = 1.0
-  decay_after: Annotated[
-    bool,
-    Setting(
-      'Decay one round later if a fraction falls on a round, as in '
-      "FedBE's published code."
-    ),
-  ] = False
+  decay_at: tuple[float, ...] = setting(
+    (0.3, 0.6),
+    'Fractions of all rounds after which the learning rate is '
+    'multiplied by a decay factor.',
+    gt=0,
+    lt=1,
+  )
+  decay_factor: tuple[float, ...] = setting(
+    (0.1,),
+    'Decay factors; the last one is used for all remaining fractions.',
+    gt=0,
+  )
+  first_factor: float = setting(
+    1.0, 'Factor on the learning rate in the first round.', gt=0
+  )
+  decay_after: bool = setting(
+    False,
+    'Decay one round later if a fraction falls on a round, as in '
+    "FedBE's published code.",
+  )
 
   def __post_init__(self):
     if not self.decay_factor:
@@ -74,12 +68,10 @@ class Exponential:
     silent_rounds: Number of rounds before the decay begins.
   """
 
-  decay: Annotated[
-    float, Setting('Factor on the learning rate per round.', gt=0)
-  ] = 0.96
-  silent_rounds: Annotated[
-    int, Setting('Number of rounds before the decay begins.', ge=0)
-  ] = 50
+  decay: float = setting(0.96, 'Factor on the learning rate per round.', gt=0)
+  silent_rounds: int = setting(
+    50, 'Number of rounds before the decay begins.', ge=0
+  )
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     return rate * self.decay ** max(0, round_index - self.silent_rounds)

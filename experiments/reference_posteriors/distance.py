@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from bfl_tf import data as data_lib
 from bfl_tf import models, seeds, server, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tfd
 from experiments.reference_posteriors import chains, energy
 
@@ -313,8 +313,8 @@ class Distance(server.Stage):
   The model stays unchanged. The floors are in the row of the first round.
   """
 
-  dataset: Annotated[str, Setting('Data set of the run.')] = 'digits'
-  samples: Annotated[int, Setting('Number of samples per chain.', ge=10)] = 4000
+  dataset: str = setting('digits', 'Data set of the run.')
+  samples: int = setting(4000, 'Number of samples per chain.', ge=10)
 
   name = 'distance'
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 from bfl_tf import server
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from experiments.reference_posteriors import distance
 
 
@@ -17,8 +16,8 @@ class Distance(server.KeepSamples):
   It has the settings of `distance.Distance`, and replaces it in a preset.
   """
 
-  dataset: Annotated[str, Setting('Data set of the run.')] = 'digits'
-  samples: Annotated[int, Setting('Number of samples per chain.', ge=10)] = 4000
+  dataset: str = setting('digits', 'Data set of the run.')
+  samples: int = setting(4000, 'Number of samples per chain.', ge=10)
 
   name = 'distance'
 

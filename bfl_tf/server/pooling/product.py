@@ -28,13 +28,13 @@ References:
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from bfl_tf import statistics, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.pooling import rules
 
 _FLOAT_BYTES = 4
@@ -55,14 +55,12 @@ class Moments(NamedTuple):
 class Product(rules.Conflation):
   """The normalized product of posteriors; conflation for diagonal ones."""
 
-  max_memory: Annotated[
-    float,
-    Setting(
-      'Maximum memory in GiB for the factors of the clients and of '
-      'their product.',
-      gt=0,
-    ),
-  ] = 8.0
+  max_memory: float = setting(
+    8.0,
+    'Maximum memory in GiB for the factors of the clients and of '
+    'their product.',
+    gt=0,
+  )
 
   def check(self, num_clients, rank, size):
     """Rejects factors that need more memory than `max_memory`."""

@@ -16,12 +16,12 @@ References:
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import statistics, weights
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.server.pooling import rules
 
 
@@ -82,14 +82,12 @@ class Median(rules.Rule):
 class TrimmedMean(Median):
   """The mean of each coordinate without its largest and smallest values."""
 
-  trim: Annotated[
-    float,
-    Setting(
-      'Fraction of clients that is removed at each end of the sorted values.',
-      ge=0,
-      lt=0.5,
-    ),
-  ] = 0.2
+  trim: float = setting(
+    0.2,
+    'Fraction of clients that is removed at each end of the sorted values.',
+    ge=0,
+    lt=0.5,
+  )
 
   def centre(self, values):
     # One value must remain: 0.49 of four clients would be two at each end.
@@ -109,9 +107,9 @@ class MultiKrum(Median):
   other's only neighbors.
   """
 
-  bad: Annotated[
-    float, Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5)
-  ] = 0.2
+  bad: float = setting(
+    0.2, 'Assumed fraction of malicious clients.', ge=0, lt=0.5
+  )
 
   def check(self, num_clients, rank, size):
     """Rejects a round in which malicious clients could support each other."""

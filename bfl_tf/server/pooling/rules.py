@@ -23,13 +23,13 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bfl_tf import statistics, weights
 from bfl_tf.declare import component
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 
 
 class Gaussian(NamedTuple):
@@ -66,14 +66,12 @@ class Rule(component.Component):
       mean, precision) are the weighted means of the clients'.
   """
 
-  min_scale: Annotated[
-    float,
-    Setting(
-      'Lower bound on pooled standard deviations; `floored_fraction` '
-      'reports how many weights reach it.',
-      gt=0,
-    ),
-  ] = 1e-6
+  min_scale: float = setting(
+    1e-6,
+    'Lower bound on pooled standard deviations; `floored_fraction` '
+    'reports how many weights reach it.',
+    gt=0,
+  )
 
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
@@ -281,14 +279,12 @@ class DistributedWeightConsolidation(Rule):
   diverges. Such weights keep the prior and are counted.
   """
 
-  min_precision: Annotated[
-    float,
-    Setting(
-      'Smallest accepted precision, relative to that of the prior; '
-      '`guarded_fraction` reports how many weights keep the prior.',
-      gt=0,
-    ),
-  ] = 0.25
+  min_precision: float = setting(
+    0.25,
+    'Smallest accepted precision, relative to that of the prior; '
+    '`guarded_fraction` reports how many weights keep the prior.',
+    gt=0,
+  )
 
   takes_weights = False
   needs_prior = True

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bfl_tf import statistics, weights
 from bfl_tf.declare import component
-from bfl_tf.declare.settings import Setting
+from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tfd
 
 # With a smaller divergence, two posteriors are equal up to float32's precision.
@@ -116,15 +116,13 @@ class MaxDiscrepancy(Weighting):
   client. Here j = k is excluded. If a divergence is 0, all weights are equal.
   """
 
-  discrepancy: Annotated[
-    str,
-    Setting(
-      'Discrepancy of a client: the largest KL divergence to another '
-      'client, or the KL divergence to the nearest one as Eq. 20 is '
-      'printed.',
-      choices=DISCREPANCIES,
-    ),
-  ] = 'largest'
+  discrepancy: str = setting(
+    'largest',
+    'Discrepancy of a client: the largest KL divergence to another '
+    'client, or the KL divergence to the nearest one as Eq. 20 is '
+    'printed.',
+    choices=DISCREPANCIES,
+  )
 
   def weigh_all(self, updates, reference):
     if len(updates) == 1:
