@@ -37,6 +37,7 @@ _SMALL = f"""
 --num_rounds={_NUM_ROUNDS} --num_mc_samples=2 --final_num_mc_samples=3
 --eval_every=1 --num_eval_examples=0 --num_workers=1
 """
+_OURS = 'experiments.papers.noniid_techniques'
 _MLP = '--model=mlp --mlp.hidden_units=16 --batch_size=64'
 # Flags by paper. The state between rounds differs: a posterior, a student, a
 # momentum, a posterior of rank 3.
@@ -45,8 +46,9 @@ _CHANGES = {
   'fedbe': f"""{_MLP} --num_server_examples=200 --distil.epochs=5
     --distil.batch_size=50 --distil.swa_start=0.5 --distil.swa_cycle=0.2
     --ensemble.num_samples=3""",
-  'noniid_techniques': f"""{_MLP} --server_step=momentum,sign_threshold
-    --sign_threshold.threshold=2 --client_parts=projection,gradient_noise""",
+  'noniid_techniques': f"""{_MLP} --sign_threshold.threshold=2
+    --server_step=momentum,{_OURS}.sign_threshold:sign_threshold
+    --client_parts=projection,{_OURS}.gradient_noise:gradient_noise""",
   'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }
 _MOST_KILLS = 4

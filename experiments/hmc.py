@@ -13,8 +13,9 @@ import pathlib
 from absl import flags
 import numpy as np
 
-from bfl_tf import plots, training
+from bfl_tf import training
 from experiments import command_line
+from experiments.harness import planes
 from experiments.reference_posteriors import toy
 
 _OUTPUT_DIR = flags.DEFINE_string(
@@ -93,8 +94,8 @@ def _chain_rows(found):
 def _write(folder, rows, compared):
   with (folder / 'hmc.csv').open('w', newline='', encoding='utf-8') as file:
     csv.writer(file).writerows([('quantity', 'value'), *rows])
-  points = plots.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
-  for name, draw in (('plane', plots.plane), ('surface', plots.surface)):
+  points = planes.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
+  for name, draw in (('plane', planes.plane), ('surface', planes.surface)):
     draw(points).savefig(folder / f'hmc_{name}.png', dpi=100)
 
 

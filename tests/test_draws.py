@@ -7,12 +7,14 @@ in the graphs that a run executes.
 import contextlib
 
 import numpy as np
+import of_papers
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import clients, federation, training
+from bfl_tf import federation, training
 from bfl_tf.config.config import Config
 from bfl_tf.models import layers as own
+from experiments.papers.noniid_techniques import gradient_noise
 
 # Position of the seed among the arguments of each generator.
 _GENERATORS = (
@@ -65,7 +67,7 @@ def images():
   return x, y, x[:30], y[:30]
 
 
-class Noisier(clients.GradientNoise):
+class Noisier(gradient_noise.GradientNoise):
   """Another part that draws in the same hook."""
 
   name = 'noisier'
@@ -107,7 +109,7 @@ def assert_distinct(monkeypatch, steps, others=0, predicted=2, **changes):
 def test_every_seed_of_a_run_is_distinct(monkeypatch):
   # Draws of a step: a crop, two parts, the noise, three layers with two signs,
   # and dropout.
-  parts = 'gradient_noise', 'test_draws:Noisier'
+  parts = of_papers.GRADIENT_NOISE, 'test_draws:Noisier'
   assert_distinct(monkeypatch, 1 + 2 + 1 + 3 * 2 + 1, client_parts=parts)
 
 
@@ -119,14 +121,17 @@ def test_replicas_draw_with_distinct_seeds(monkeypatch):
 
 def test_independent_initializations_have_distinct_seeds(monkeypatch):
   # As above with one part, and three kernels per client and round.
-  parts = 'independent_init', 'gradient_noise'
+  parts = of_papers.INDEPENDENT_INIT, of_papers.GRADIENT_NOISE
   assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)
 
 
 def test_weight_samples_of_an_optimizer_have_distinct_seeds(monkeypatch):
   # Draws of a step: a crop, the part and the four tensors of the network.
   network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
-  chosen = {'client_optimizer': 'ivon', 'client_parts': ('gradient_noise',)}
+  chosen = {
+    'client_optimizer': 'ivon',
+    'client_parts': (of_papers.GRADIENT_NOISE,),
+  }
   assert_distinct(monkeypatch, 1 + 1 + 4, **network, **chosen)
 
 

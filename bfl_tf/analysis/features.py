@@ -11,7 +11,7 @@ import hashlib
 
 import numpy as np
 
-from bfl_tf import data, server
+from bfl_tf import data, models
 from bfl_tf.analysis import model
 from bfl_tf.config.config import Config
 from bfl_tf.data import names
@@ -129,7 +129,7 @@ def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
   Returns:
     Array `[num_examples, num_features]`, float32.
   """
-  last = server.last_layer(trained.model)
+  last = models.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
   parts = [
     inner(trained.normalize(x[i : i + _BATCH]), training=False).numpy()

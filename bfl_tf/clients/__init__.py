@@ -2,8 +2,6 @@
 
 from bfl_tf.clients.ditto import Ditto
 from bfl_tf.clients.fedpa import FedPA
-from bfl_tf.clients.gradient_noise import GradientNoise
-from bfl_tf.clients.independent_init import IndependentInit
 from bfl_tf.clients.langevin import Langevin
 from bfl_tf.clients.local_layers import LocalLayers
 from bfl_tf.clients.pfedbayes import PFedBayes

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.data import arrays, columns, swiss_roll
+from bfl_tf.data import arrays, columns
 
 _TEST_FRACTION = 0.2
 
@@ -38,6 +38,5 @@ BUILTIN: dict[str, Callable[[], columns.Dataset]] = {
   'breast_cancer': functools.partial(_of_sklearn, 'breast_cancer'),
   'diabetes': functools.partial(_of_sklearn, 'diabetes'),
   'digits': functools.partial(_of_sklearn, 'digits'),
-  'swiss_roll': swiss_roll.swiss_roll,
   'wine': functools.partial(_of_sklearn, 'wine'),
 }

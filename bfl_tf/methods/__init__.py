@@ -15,7 +15,6 @@ from bfl_tf.methods import (
   fednova,
   pvi,
   scaffold,
-  thinning,
 )
 
 METHODS: tuple[Any, ...] = (
@@ -25,7 +24,6 @@ METHODS: tuple[Any, ...] = (
   fednova,
   pvi,
   scaffold,
-  thinning,
 )
 
 PARTS: dict[str, Any] = {
@@ -33,8 +31,6 @@ PARTS: dict[str, Any] = {
   for part in (
     clients.Ditto,
     clients.FedPA,
-    clients.GradientNoise,
-    clients.IndependentInit,
     clients.Langevin,
     clients.LocalLayers,
     clients.PFedBayes,

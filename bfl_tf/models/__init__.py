@@ -125,6 +125,21 @@ def _completed(model, num_constants):
   return tf_keras.Model(model.input, outputs)
 
 
+def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
+  """Returns the last layer with trainable weights that has an input.
+
+  The layer after it may contain constants, such as the scale of the noise.
+  """
+  from bfl_tf.models import layers  # The import needs TensorFlow.
+
+  trained = [
+    layer
+    for layer in model.layers
+    if layer.trainable_variables and not isinstance(layer, layers.Constants)
+  ]
+  return trained[-1]
+
+
 def _users_own(name, builder, **offered):
   # Unseeded initializers draw from Keras' global generators.
   tf_keras.utils.set_random_seed(offered['seed'])

@@ -18,5 +18,4 @@ from bfl_tf.plots.clients import partition, sizes
 from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep
 from bfl_tf.plots.dots import dots
 from bfl_tf.plots.drawing import draw_run
-from bfl_tf.plots.planes import plane, points, principal, simplex, surface
 from bfl_tf.plots.regression import pit_bars, pit_histogram, predicted_numbers

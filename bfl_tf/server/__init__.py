@@ -9,16 +9,13 @@ from bfl_tf.server.adaptive import Adaptive
 from bfl_tf.server.distil import Distil
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
-from bfl_tf.server.fresh_head import FreshHead, last_layer
 from bfl_tf.server.keep_samples import KeepSamples
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.privacy import PRIVACY, Privacy
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.resources import Resources
-from bfl_tf.server.sign_threshold import SignThreshold
 from bfl_tf.server.stage import Stage
 from bfl_tf.server.store_updates import packed, StoreUpdates, unpacked
-from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
 STAGES: dict[str, Any] = {
@@ -28,12 +25,9 @@ STAGES: dict[str, Any] = {
     Distil,
     Ensemble,
     FineTune,
-    FreshHead,
     KeepSamples,
     StoreUpdates,
     Momentum,
     Recalibrate,
-    SignThreshold,
-    Students,
   )
 }

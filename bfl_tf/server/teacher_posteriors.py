@@ -12,24 +12,13 @@ from typing import Any
 from bfl_tf.declare.settings import setting
 from bfl_tf.server import posteriors
 
-FITS = ('equation5', 'released')
-
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
   """FedBE's Eq. 5: a Gaussian fitted to the clients' means."""
 
-  fit: str = setting(
-    'equation5',
-    'Fit of the Gaussian: Eq. 5 of FedBE, or the formula of its released code.',
-    choices=FITS,
-  )
-
   def statistic(self, layout):
-    if self.fit == 'equation5':
-      return posteriors.FittedGaussian()
-    sizes = tuple(shape.num_elements() for shape in layout.shapes)
-    return posteriors.ReleasedGaussian(sizes)
+    return posteriors.FittedGaussian()
 
   def distribution(self, pooled, result, layout):
     return result, pooled

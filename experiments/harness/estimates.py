@@ -40,7 +40,7 @@ _EXAMPLES = {
   'breast_cancer': 455,
   'experiments.papers.validation_digits:digits': 1150,
   'experiments.papers.board.data:cifar10': 50000,
-  'swiss_roll': 900,
+  'experiments.papers.fedbe.swiss_roll:swiss_roll': 900,
   'experiments.papers.noniid_techniques.four_points:four_points': 4,
   'experiments.papers.fl_swag.shared:mnist': 50000,
   'experiments.papers.fl_swag.shared:fashion_mnist': 50000,

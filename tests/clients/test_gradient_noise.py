@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients
+from experiments.papers.noniid_techniques import gradient_noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ def train(*parts, seeds=(0,)):
 
 
 def test_the_noise_variance_adds_up_over_steps():
-  noise = clients.GradientNoise(0.01)
+  noise = gradient_noise.GradientNoise(0.01)
   begin, ends = train(NoGradient(), noise, seeds=range(40))
   walk = np.array([end.point - begin.point for end in ends])
   # 100 steps have variance 1e-4 each; 600 draws, 5 standard errors.
@@ -40,7 +40,7 @@ def test_the_noise_variance_adds_up_over_steps():
 
 def test_noise_depends_on_the_seed_and_not_on_other_parts():
   """Draws depend on the step, the part and the seed of the training."""
-  noise = clients.GradientNoise(0.1)
+  noise = gradient_noise.GradientNoise(0.1)
   _, (first, same, other) = train(NoGradient(), noise, seeds=(0, 0, 1))
   _, (again,) = train(noise, NoGradient(), noise)
   assert toys.same(first, same)

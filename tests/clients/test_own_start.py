@@ -8,9 +8,10 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import clients, weights
+from bfl_tf import weights
+from experiments.papers.fl_swag import independent_init
 
-PARTS = (clients.IndependentInit(),)
+PARTS = (independent_init.IndependentInit(),)
 TINY = 1e-9  # A learning rate that leaves the initial weights.
 
 
@@ -53,7 +54,7 @@ def test_the_variance_of_a_depthwise_kernel_counts_one_input_channel():
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
   ])  # fmt: skip
   layout = weights.Layout.of(network)
-  part = clients.IndependentInit().with_layout(layout)
+  part = independent_init.IndependentInit().with_layout(layout)
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)

@@ -3,10 +3,12 @@
 import dataclasses
 
 import numpy as np
+import of_papers
 import pytest
 
 from bfl_tf import data
-from bfl_tf.data import columns, swiss_roll
+from bfl_tf.data import columns
+from experiments.papers.fedbe import swiss_roll
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
 
 
 def test_swiss_roll_is_the_same_for_every_seed():
-  roll, again = (data.load('swiss_roll', seed=seed) for seed in (1, 2))
+  roll, again = (data.load(of_papers.SWISS_ROLL, seed=seed) for seed in (1, 2))
   assert np.bincount(roll.train.y).tolist() == [300] * 3
   assert np.bincount(roll.test.y).tolist() == [1000] * 3
   assert np.array_equal(roll.train.x, again.train.x)

@@ -6,6 +6,7 @@ round. In the second test, a hostile client attacks in each of four rounds.
 """
 
 import numpy as np
+import of_papers
 import pytest
 import toys
 
@@ -21,8 +22,8 @@ CONFIGS = {
   'fednova': {'sgd.momentum': 0.5, 'sgd.nesterov': True},
   'ditto': {},
   'fedpa': {'fedpa.samples': 2, 'fedpa.period': 1, 'local_epochs': 2},
-  'gradient_noise': {},
-  'independent_init': {},
+  of_papers.GRADIENT_NOISE: {},
+  of_papers.INDEPENDENT_INIT: {},
   'langevin': {},
   'local_layers': {'local_layers.layers': '0/bias'},
   'pfedbayes': FLIPOUT,
@@ -32,7 +33,7 @@ CONFIGS = {
   'scaffold': {},
   'swag': {'pooling': 'product', 'swag.rank': 2, 'swag.period': 1,
            'local_epochs': 4},
-  'thinning': {'thinning.burn_in': 0, 'thinning.every': 1,
+  of_papers.THINNING: {'thinning.burn_in': 0, 'thinning.every': 1,
                'thinning.num_samples': 1},
 }  # fmt: skip
 VALUES = (0, -1, 1e18, 1.2e-19, 1e-3, np.nan)

@@ -1,13 +1,14 @@
 """Tests of the techniques for non-IID data in the loop."""
 
+import of_papers
 import pytest
 import toys
 
 OFF = {
-  'client_parts': ('projection', 'gradient_noise'),
+  'client_parts': ('projection', of_papers.GRADIENT_NOISE),
   'projection.radius': 1e6,
   'gradient_noise.scale': 0.0,
-  'server_step': ('momentum', 'sign_threshold'),
+  'server_step': ('momentum', of_papers.SIGN_THRESHOLD),
   'momentum.decay': 0.0,
   'sign_threshold.threshold': 0,
 }

@@ -1,6 +1,7 @@
 """Tests of sweeps: combinations, draws, errors and the best setting."""
 
 from harness import made_runs
+import of_papers
 import pytest
 
 from bfl_tf.config.config import Config
@@ -65,7 +66,10 @@ def test_invalid_search_spaces_are_rejected(named, arguments):
 
 @pytest.mark.parametrize(
   'more',
-  [{'start': ('fresh_head',)}, {'variant': 'bfl_tf.models.variants:Flipout'}],
+  [
+    {'start': (of_papers.FRESH_HEAD,)},
+    {'variant': 'bfl_tf.models.variants:Flipout'},
+  ],
 )
 def test_the_time_of_any_method_is_estimated(more):
   config = Config(model='resnet20', num_server_examples=10, **more)

@@ -1,6 +1,7 @@
 """Tests of SCAFFOLD."""
 
 import numpy as np
+import of_papers
 import pytest
 import toys
 
@@ -130,15 +131,15 @@ def test_unsupported_settings_are_rejected():
     },
     {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
     {'client_parts': ('scaffold',), 'weighting': 'distance'},
-    {'client_parts': ('independent_init', 'scaffold')},
+    {'client_parts': (of_papers.INDEPENDENT_INIT, 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
     {'client_parts': ('fednova', 'swag'), 'swag.rank': 2},
     {
-      'client_parts': ('independent_init', 'scaffold'),
+      'client_parts': (of_papers.INDEPENDENT_INIT, 'scaffold'),
       'scaffold.corrects': 'weights',
       'sgd.momentum': 0.9,
     },
-    {'client_parts': ('independent_init', 'fednova')},
+    {'client_parts': (of_papers.INDEPENDENT_INIT, 'fednova')},
     {'client_parts': ('fednova',), 'client_optimizer': 'adam'},
     {'client_parts': ('fednova',), 'pooling': 'median'},
   ):

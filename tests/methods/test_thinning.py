@@ -1,6 +1,7 @@
 """Tests of thinning, which collects samples along the training."""
 
 import numpy as np
+import of_papers
 import pytest
 import toys
 
@@ -8,7 +9,7 @@ from bfl_tf import runs, training
 from bfl_tf.config.config import Config
 
 CHANGES = {
-  'client_parts': ('thinning',),
+  'client_parts': (of_papers.THINNING,),
   'local_epochs': 4,
   'batch_size': 50,
   'client_optimizer': 'sgld',

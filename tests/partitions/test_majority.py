@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
+import of_papers
 
 from bfl_tf import data
 from bfl_tf.data import partitions
@@ -16,7 +17,7 @@ def counts(labels, num_clients, num_classes, **options):
 
 
 def test_counts_of_the_swiss_roll_match_hand_computed_values():
-  labels = data.load('swiss_roll').train.y
+  labels = data.load(of_papers.SWISS_ROLL).train.y
   table = counts(labels, 3, 3)
   assert table.tolist() == [[240, 30, 30], [30, 240, 30], [30, 30, 240]]
 

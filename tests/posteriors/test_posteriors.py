@@ -5,6 +5,7 @@ import pytest
 
 from bfl_tf import statistics, weights
 from bfl_tf.server import posteriors
+from experiments.papers.fedbe import released
 
 NONE = np.zeros([0], np.float32)
 RNG = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def test_the_released_fit_matches_hand_computed_values():
   """The two tensors have updates of length 2 and 4 along axes, and [0, +-1]."""
   reference = model([1.0, 1.0, 0.0, 0.0, 7.0])
   points = [[3.0, 1.0, 0.0, 1.0, 7.0], [1.0, 5.0, 0.0, -1.0, 7.0]]
-  fit = posteriors.ReleasedGaussian(sizes=(2, 2, 1))
+  fit = released.ReleasedGaussian(sizes=(2, 2, 1))
   found = reduce(fit, updates(points, [1, 7]), reference)
   # Unit updates (1, 0) and (0, 1): mean 1/2, variance 1/4, mean length 3;
   # (0, 1) and (0, -1): mean 0, variance 0 (floored) and 1, length 1.

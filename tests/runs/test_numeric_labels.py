@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bfl_tf
-from bfl_tf import analysis, data, models, plots, server, training
+from bfl_tf import analysis, data, models, plots, training
 
 RNG = np.random.default_rng(0)
 
@@ -202,4 +202,4 @@ def test_the_last_layer_does_not_include_the_constant_output():
     'mlp', variant='deterministic', input_shape=(3,), num_classes=1,
     num_constants=1,
   )  # fmt: skip
-  assert server.last_layer(model).output_shape == (None, 1)
+  assert models.last_layer(model).output_shape == (None, 1)

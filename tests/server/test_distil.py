@@ -5,6 +5,7 @@ import re
 
 import fake
 import numpy as np
+import of_papers
 import pytest
 import tensorflow as tf
 import toys
@@ -23,7 +24,7 @@ DISTIL = {
 }
 SEED = np.zeros(2, np.int32)
 STUDENTS = {
-  'refine': ('students',),
+  'refine': (of_papers.STUDENTS,),
   'students.students': ('C:sgd', 'A+C+S:swa'),
 }
 
@@ -287,7 +288,7 @@ def test_unions_exclude_members_that_are_not_finite():
   assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
 
 
-NO_STUDENTS = {'refine': ('students',)}
+NO_STUDENTS = {'refine': (of_papers.STUDENTS,)}
 # Flag that the error must name, and the changes.
 INVALID = [
   ('num_server_examples', {'num_server_examples': 0}),

@@ -1,6 +1,7 @@
 """Tests of the stage that draws the last layer anew."""
 
 import numpy as np
+import of_papers
 import toys
 
 SETTINGS = {
@@ -20,7 +21,9 @@ def begun(**changes):
 
 def test_only_the_last_layer_is_redrawn(variant='flipout'):
   _, trained = begun(start=('fine_tune',), variant=variant)
-  pieces, played = begun(start=('fine_tune', 'fresh_head'), variant=variant)
+  pieces, played = begun(
+    start=('fine_tune', of_papers.FRESH_HEAD), variant=variant
+  )
   old, new = trained.state.model, played.state.model
   differs = old.mean != new.mean
   assert not differs[:-HEAD].any() and differs[-HEAD:-3].all()
@@ -34,7 +37,7 @@ def test_only_the_last_layer_is_redrawn(variant='flipout'):
 
 def test_the_redrawn_head_depends_only_on_the_seed():
   heads = [
-    begun(start=('fresh_head',), seed=seed)[1].state.model.mean[-HEAD:]
+    begun(start=(of_papers.FRESH_HEAD,), seed=seed)[1].state.model.mean[-HEAD:]
     for seed in (0, 0, 1)
   ]
   assert np.array_equal(heads[0], heads[1])

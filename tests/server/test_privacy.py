@@ -10,6 +10,7 @@ import fake
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
+import of_papers
 import pytest
 from scipy import optimize, stats
 import toys
@@ -280,7 +281,7 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
     ),
     ('--weighting=size', {'weighting': 'size'}),
     ('scaffold', {'client_parts': ('scaffold',)}),
-    ('sign_threshold', {'server_step': ('sign_threshold',)}),
+    (of_papers.SIGN_THRESHOLD, {'server_step': (of_papers.SIGN_THRESHOLD,)}),
     ('ensemble', {'refine': ('ensemble',)}),
     ('counter', {'client_parts': ('toys:Counter',)}),
     ('feddyn', {'client_parts': ('feddyn',)}),
@@ -315,7 +316,10 @@ def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):
     return original(*name)
 
   monkeypatch.setattr(seeds, '_sequence', spied)
-  changes = {'clients_per_round': 3, 'client_parts': ('gradient_noise',)}
+  changes = {
+    'clients_per_round': 3,
+    'client_parts': (of_papers.GRADIENT_NOISE,),
+  }
   pieces = toys.experiment(privacy='central', **changes)
   toys.execute(pieces)
   ours = [

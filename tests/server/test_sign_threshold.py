@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from bfl_tf import federation, server, statistics, weights
+from experiments.papers.noniid_techniques import sign_threshold
 
 SEED = np.zeros(2, np.int32)
-(VOTES,) = server.SignThreshold.statistics
+(VOTES,) = sign_threshold.SignThreshold.statistics
 
 
 def model(mean, scale=0.5):
@@ -50,7 +51,7 @@ def test_votes_and_means_match_hand_computed_values():
     (2, [4, -2, 1, 6], 0.25),
     (3, [4, -2, 1, 1], 0.5),
   ):
-    stage = server.SignThreshold(3, 0, threshold=threshold)
+    stage = sign_threshold.SignThreshold(3, 0, threshold=threshold)
     state, info = execute([stage], reference, pooled, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
@@ -75,7 +76,7 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
   w, v = rng.normal(size=30), np.zeros(30)
   ours = model(w)
   momentum = server.Momentum(decay)
-  sign = server.SignThreshold(2, 0, threshold=threshold)
+  sign = sign_threshold.SignThreshold(2, 0, threshold=threshold)
   slots = {'momentum': momentum.init(ours)}
   for _ in range(6):
     updates = rng.normal(size=[2, 30])
@@ -98,7 +99,7 @@ def test_momentum_after_the_threshold_uses_the_remaining_update():
   reference = model([0, 0])
   results = votes(reference, [[2, 2], [4, -6]], [1, 1])
   pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
-  chain = server.SignThreshold(2, 0), server.Momentum(0.5)
+  chain = sign_threshold.SignThreshold(2, 0), server.Momentum(0.5)
   state, _ = execute(chain, reference, pooled, results, slots)
   assert state.slots['momentum'].tolist() == [4, 1]
   assert state.model.loc.tolist() == [4, 1]
@@ -107,4 +108,4 @@ def test_momentum_after_the_threshold_uses_the_remaining_update():
 def test_a_threshold_above_the_number_of_clients_is_rejected():
   for num_clients, clients_per_round in ((2, 0), (10, 2)):
     with pytest.raises(ValueError, match='threshold'):
-      server.SignThreshold(num_clients, clients_per_round, 3)
+      sign_threshold.SignThreshold(num_clients, clients_per_round, 3)

@@ -3,9 +3,9 @@
 from bfl_tf.server.posteriors.dirichlet import SimplexMixture
 from bfl_tf.server.posteriors.draws import betas_of, Draws, Models, shares_of
 from bfl_tf.server.posteriors.gaussian import (
+  delta_of,
   FittedGaussian,
   normal,
   of_model,
-  ReleasedGaussian,
 )
 from bfl_tf.server.posteriors.updates import Updates

@@ -23,7 +23,7 @@ class FittedGaussian:
   """Eq. 5 as a streaming Statistic, with the weights of the round."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    delta = _delta(update, reference)
+    delta = delta_of(update, reference)
     return statistics.single(
       weight, {'delta': weight * delta, 'square': weight * np.square(delta)}
     )
@@ -39,41 +39,8 @@ class FittedGaussian:
     return normal(reference.values + delta, scale), {}
 
 
-@dataclasses.dataclass(frozen=True)
-class ReleasedGaussian:
-  """The Gaussian of the paper's published code, as a Statistic.
-
-  Each tensor's update is scaled to length 1. The moments are those of clients
-  with equal weights, with variances of at least 1e-5. The standard deviation is
-  divided by 10. Both are then multiplied by the updates' mean length.
-
-  Attributes:
-    sizes: Number of elements of each tensor in `Weights.values`.
-  """
-
-  sizes: tuple[int, ...]
-
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    delta = _delta(update, reference)
-    tensors = np.split(delta, np.cumsum(self.sizes)[:-1])
-    lengths = np.array([np.linalg.norm(tensor) for tensor in tensors])
-    unit = delta / np.repeat(np.where(lengths > 0, lengths, 1.0), self.sizes)
-    terms = {'unit': unit, 'square': np.square(unit), 'length': lengths}
-    return statistics.single(1.0, terms)
-
-  def finalize(
-    self, sums, reference
-  ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
-    total = sums.value('weight')
-    unit = sums.value('unit') / total
-    variance = sums.value('square') / total - np.square(unit)
-    variance = np.maximum(variance, 1e-5)
-    length = np.repeat(sums.value('length') / total, self.sizes)
-    loc = reference.values + length * unit
-    return normal(loc, 0.1 * length * np.sqrt(variance)), {}
-
-
-def _delta(update, reference):
+def delta_of(update, reference) -> np.ndarray:
+  """Returns the change of `Weights.values` by an update, in float64."""
   return update.model.values.astype(np.float64) - reference.values
 
 

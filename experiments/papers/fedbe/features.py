@@ -13,9 +13,10 @@ import numpy as np
 import threadpoolctl
 
 import bfl_tf
-from bfl_tf import data, plots
+from bfl_tf import data
 from bfl_tf.analysis import features
 from bfl_tf.federation import run_data
+from experiments.harness import planes
 
 # Classes of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
@@ -49,7 +50,7 @@ def draw(
         perplexity=perplexity, random_state=0
       ).fit_transform(vectors[chosen])
     groups[name] = places, labels[chosen]
-  return plots.points(groups)
+  return planes.points(groups)
 
 
 def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:

@@ -194,7 +194,7 @@ ONE_ROUND = settings.cell(
   {
     'num_rounds': 1,
     'local_epochs': 200,
-    'refine': ('students',),
+    'refine': ('experiments.papers.fedbe.students:students',),
     'students.students': ('C:sgd', 'C:swa', 'A+C+S:sgd', 'A+C+S:swa'),
   },
   laptop={'num_rounds': 1, 'local_epochs': 40},
@@ -253,7 +253,7 @@ SWISS_ROLL, SWISS_ROLL_MANY = (
     },
     overnight={'num_eval_examples': 0},
     smoke={
-      'dataset': 'swiss_roll',
+      'dataset': 'experiments.papers.fedbe.swiss_roll:swiss_roll',
       'num_clients': 3,
       'num_server_examples': 0,
       'local_epochs': 2,

@@ -9,9 +9,10 @@ import pathlib
 from matplotlib.figure import Figure
 import numpy as np
 
-from bfl_tf import federation, metrics, plots, seeds, training
+from bfl_tf import federation, metrics, seeds, training
 from bfl_tf import runs as runs_lib
 from bfl_tf.server import posteriors
+from experiments.harness import planes
 
 NUM_MODELS = 400
 
@@ -20,7 +21,7 @@ def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
   """Draws the training points, one panel per client (Figure 1a)."""
   experiment = _experiment(runs)
   train = experiment.dataset.train
-  return plots.points(
+  return planes.points(
     {
       f'client {k}': (train.x[indices], train.y[indices])
       for k, indices in enumerate(experiment.partition, start=1)
@@ -32,7 +33,7 @@ def draw_simplex(
   runs: Mapping[str, Sequence[pathlib.Path]],
 ) -> Figure:
   """Draws models sampled by Eq. 7, coloured by accuracy (Figure 1b)."""
-  return plots.simplex(*models(_experiment(runs)))
+  return planes.simplex(*models(_experiment(runs)))
 
 
 def models(

@@ -15,6 +15,7 @@ _FEATURES = {
   for name in (*DATASETS.values(), 'cifar10')
 }
 START = grids.PAPER.flags('shared_init')
+_OWN_START = 'experiments.papers.fl_swag.independent_init:independent_init'
 _FEW = {
   'num_server_examples': 2000,
   'thinning.burn_in': 1400,
@@ -35,15 +36,15 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
     grids.PAPER,
     f'lenet5/{dataset}/{name}',
     {'dataset': dataset, **overrides},
-    {'laptop': {**few, **laptop}},
+    {'laptop': {**few, **laptop}, **grids.smallest(overrides)},
   )
 
 
 def _column(dataset):
   swag = cell('fl-swag', dataset, START)
   flags = {row: grids.PAPER.flags(row.lower()) for row in ('FedAvg', 'wFedAvg')}
-  alone = {'FL-SWAG': {'client_parts': ('independent_init', 'swag')}} | {
-    row: {**found, 'client_parts': ('independent_init',)}
+  alone = {'FL-SWAG': {'client_parts': (_OWN_START, 'swag')}} | {
+    row: {**found, 'client_parts': (_OWN_START,)}
     for row, found in flags.items()
   }
   return {
@@ -79,7 +80,7 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
     grids.PAPER,
     f'features/{dataset}/{name}',
     {**_SHARED, 'dataset': _FEATURES[dataset], **overrides},
-    {'laptop': dict(laptop)},
+    {'laptop': dict(laptop), **grids.smallest(overrides)},
   )
 
 

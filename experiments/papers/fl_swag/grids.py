@@ -20,9 +20,6 @@ PAPER = cells.Paper(
       'fine_tune.epochs': 1,
       'batch_size': 4,
       'interest.min_examples': 25,
-      'thinning.burn_in': 0,
-      'thinning.every': 1,
-      'thinning.num_samples': 2,
     },
   },
   notes={
@@ -45,7 +42,16 @@ OVER_CLIENTS = ('worst client', 'mean client', 'best client')
 def cell(name: str, dataset: str, overrides: Mapping[str, Any]) -> cells.Cell:
   """Returns a cell of logistic regression."""
   path = f'logistic/{dataset}/{name}'
-  return cells.Cell(PAPER, path, {'dataset': dataset, **overrides})
+  flags = {'dataset': dataset, **overrides}
+  return cells.Cell(PAPER, path, flags, smallest(overrides))
+
+
+def smallest(overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+  """Returns the overrides of a cell with samplers, by scale."""
+  few = {'burn_in': 0, 'every': 1, 'num_samples': 2}
+  if 'thinning.burn_in' not in overrides:
+    return {}
+  return {'smoke': {f'thinning.{name}': value for name, value in few.items()}}
 
 
 def clients_of(swag: cells.Cell) -> dict[str, cells.Cell]:

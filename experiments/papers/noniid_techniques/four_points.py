@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 import numpy as np
 
 import bfl_tf
-from bfl_tf import federation, plots, training
+from bfl_tf import federation, training
+from experiments.harness import planes
 
 _MIDDLE = 4.0
 
@@ -44,7 +45,7 @@ def draw(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
   for name, (run,) in runs.items():
     for model, classes in _predicted(run, lattice).items():
       panels[f'{name} {model}'.strip()] = lattice, classes
-  return plots.points(panels)
+  return planes.points(panels)
 
 
 def _predicted(run, lattice):

@@ -49,6 +49,9 @@ _RADIUS = {'update': 2.0, 'model': 20.0}
 # Settings of variational agents at laptop scale.
 _SHORT = {'num_rounds': 10, 'eval_every': 10, 'final_num_mc_samples': 10}
 _SIGN = 'adjustable rate'
+_PLACE = 'experiments.papers.noniid_techniques'
+_NOISE_PART = f'{_PLACE}.gradient_noise:gradient_noise'
+_SIGN_STAGE = f'{_PLACE}.sign_threshold:sign_threshold'
 NAMES = str.maketrans(' +%.', '____')
 
 
@@ -77,10 +80,10 @@ def cell(
 @functools.cache
 def _cell(server_data, momentum, sign, ball, noise, rule):
   overrides: dict[str, Any] = {
-    'client_parts': _chain(projection=ball, gradient_noise=noise),
-    'server_step': _chain(momentum=momentum, sign_threshold=sign),
+    'client_parts': _chain({'projection': ball, _NOISE_PART: noise}),
+    'server_step': _chain({'momentum': momentum, _SIGN_STAGE: sign}),
     'projection.ball': ball or 'update',
-    'gradient_noise.scale': noise,
+    **({'gradient_noise.scale': noise} if noise else {}),
     'momentum.decay': momentum,
   }
   if server_data:
@@ -93,11 +96,11 @@ def _cell(server_data, momentum, sign, ball, noise, rule):
   if ball:
     laptop['projection.radius'] = _RADIUS[ball]
   if rule:
-    laptop |= _SHORT | {'refine': _chain(fine_tune=server_data)}
+    laptop |= _SHORT | {'refine': _chain({'fine_tune': server_data})}
   return cells.Cell(PAPER, place, overrides, {'laptop': laptop})
 
 
-def _chain(**members):
+def _chain(members):
   return tuple(name for name, is_there in members.items() if is_there)
 
 

@@ -65,3 +65,6 @@ class SignThreshold(Stage):
     return state._replace(model=state.model.replace_mean(mean)), {
       'zero_rate_fraction': float(still.mean())
     }
+
+
+sign_threshold = SignThreshold

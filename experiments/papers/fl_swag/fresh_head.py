@@ -13,10 +13,9 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import weights
+from bfl_tf import models, weights
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
-from bfl_tf.startup import tf_keras
 
 _LARGEST_SEED = 2**31
 
@@ -34,7 +33,7 @@ class FreshHead(Stage):
     drawn = worker.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
     variables = weights.Variables.of(drawn, worker.layout.posterior_scope)
     fresh = weights.Weights(*map(np.asarray, weights.read(variables)))
-    last = {id(v) for v in last_layer(drawn).trainable_variables}
+    last = {id(v) for v in models.last_layer(drawn).trainable_variables}
     head = _places(variables.mean, last)
     model = state.model.replace_mean(
       np.where(head, fresh.mean, state.model.mean)
@@ -46,23 +45,11 @@ class FreshHead(Stage):
     return state._replace(model=model), {'redrawn_weights': int(head.sum())}
 
 
-def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
-  """Returns the last layer with trainable weights that has an input.
-
-  The layer after it may contain constants, such as the scale of the noise.
-  """
-  from bfl_tf.models import layers  # The import needs TensorFlow.
-
-  trained = [
-    layer
-    for layer in model.layers
-    if layer.trainable_variables and not isinstance(layer, layers.Constants)
-  ]
-  return trained[-1]
-
-
 def _places(variables, chosen):
   """Returns a mask `[num_trainable]` of the chosen variables."""
   return np.concatenate(
     [np.full(v.shape.num_elements(), id(v) in chosen) for v in variables]
   )
+
+
+fresh_head = FreshHead

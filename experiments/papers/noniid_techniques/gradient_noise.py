@@ -35,3 +35,6 @@ class GradientNoise(training.Part):
       return gradient
     noise = tf.random.stateless_normal(tf.shape(gradient), step.seed)
     return gradient + self.scale * noise
+
+
+gradient_noise = GradientNoise

@@ -67,3 +67,6 @@ def _kernel(like, seed, name):
   return tf.random.stateless_normal(
     like.shape, seed, stddev=math.sqrt(2 / inputs)
   )
+
+
+independent_init = IndependentInit

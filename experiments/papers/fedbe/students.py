@@ -91,3 +91,6 @@ class Students(Stage):
       ensemble.groups_of('students.students', teachers, ensemble.ALL)
       found[name] = self.make_distil(teachers=teachers, optimizer=distillation)
     return found
+
+
+students = Students
