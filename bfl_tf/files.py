@@ -34,7 +34,6 @@ def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
   """Turns an error of a damaged file into one line.
 
   Args:
-    path: Path of the file.
     remedy: Advice to the user; by default, to restore the file.
 
   Raises:
@@ -83,7 +82,6 @@ def read_npz(
   """Returns the arrays of a file by name.
 
   Args:
-    path: Path of the file.
     names: Names of the arrays to read; None for all. Missing names are ignored.
 
   Raises:
@@ -103,7 +101,6 @@ def read_json(path: pathlib.Path, hint: Any) -> Any:
   """Returns the content of a `.json` file.
 
   Args:
-    path: Path of the file.
     hint: Type of the content, such as `dict[str, float]`. A class with
       annotations is a dict of its fields, or a list of their values.
 

@@ -34,9 +34,7 @@ class ClientUpdate(NamedTuple):
   """The result of one client's training in a round.
 
   Attributes:
-    client_id: Number of the client.
     num_examples: Number of examples that it trained on.
-    model: Trained weights.
     extras: Additional vectors for the server, by client part.
     trace: A `training.Trace` with `steps`, `sum_rates` and `loss`.
     memory: Memory that the client keeps if the update is accepted, by client
@@ -63,7 +61,6 @@ class Sums(NamedTuple):
   """Accumulated sums of a statistic.
 
   Attributes:
-    max_weight: Largest weight.
     vectors: float64 arrays `[1 or 2, ...]` by name: a sum and, after a merge,
       its rounding errors. `weight` is the sum of the weights.
     tables: Entries by table name and client, for results that are not sums.
@@ -122,9 +119,7 @@ def single(
   """Returns the sums of one client.
 
   Args:
-    weight: Weight of the client.
     vectors: float64 terms by name, already weighted where needed.
-    tables: Entries by table name and client.
   """
   terms = {'weight': np.float64(weight), **vectors}
   return Sums(

@@ -27,7 +27,6 @@ def export(
   at its mean.
 
   Args:
-    trained: Model of a finished run.
     folder: New or empty folder, which is written atomically.
     num_samples: Number of Monte Carlo samples; by default that of `predict`.
 

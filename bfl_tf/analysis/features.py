@@ -35,8 +35,6 @@ def read(
     name: Name of a data set. The run's own data set is read with the run's
       flags, so that its test examples stay held out. Another table is read with
       the run's flags of columns and notation.
-    train_split: TFDS split of the training examples.
-    test_split: TFDS split of the test examples.
 
   Raises:
     ValueError: Raised as by `data.load`.
@@ -67,7 +65,6 @@ def of_dataset(
   """Returns features of examples that a network was not trained on.
 
   Args:
-    trained: Finished run of a deterministic network.
     dataset: Data set whose training examples become the clients'. Examples that
       the network was trained on are left out, also of the test examples.
     seen: Data set that the network was trained on; loaded from its config if
@@ -123,7 +120,6 @@ def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
   """Returns outputs of the last hidden layer.
 
   Args:
-    trained: Finished run of a deterministic network.
     x: `[num_examples, ...]` raw examples.
 
   Returns:

@@ -17,11 +17,8 @@ class LoadedRun(NamedTuple):
   """A finished run with its held-out examples.
 
   Attributes:
-    trained: Model of the run.
-    dataset: Data set of the run.
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
-    test: Test examples to be scored.
     score: Score of the prediction sets, as in `PredictionSets`.
   """
 

@@ -151,13 +151,11 @@ class Trained:
   them.
 
   Attributes:
-    config: Config of the run.
     task: Shape, type and classes of the examples.
     weights: Weights of the model, as flat vectors.
     temperature: Temperature that was fitted on the calibration examples; None
       without --calibration_fraction.
     members: Models that predict together in place of `weights`; usually empty.
-    state: State after the last round.
     clients: Names of the clients: of their sites, otherwise numbers as text.
   """
 
@@ -188,9 +186,6 @@ class Trained:
 
   def memory(self, client: str) -> Mapping[str, Any] | None:
     """Returns a client's memory by part; None if it was never sampled.
-
-    Args:
-      client: Name of the client.
 
     Raises:
       ValueError: The client is unknown, or its memory is on another machine.
@@ -282,7 +277,6 @@ class Trained:
     """Returns models whose weights are drawn from the posterior.
 
     Args:
-      num_models: Number of models.
       seed: Random seed; by default that of the run.
     """
     run_seed = self.config.seed if seed is None else seed

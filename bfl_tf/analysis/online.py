@@ -31,7 +31,6 @@ class Change:
 
   Attributes:
     kind: One of `KINDS`.
-    client: Number of the client.
   """
 
   kind: str
@@ -74,9 +73,7 @@ def apply(
   """Makes a change and pools again; an error leaves `state` unchanged.
 
   Args:
-    experiment: Experiment of the run.
     state: State after the run, or after earlier changes.
-    change: The change to make.
 
   Returns:
     Result of a round; `bytes_up` and `bytes_down` count this change alone.

@@ -32,8 +32,6 @@ class Personalized(NamedTuple):
   """A personalized model of a site.
 
   Attributes:
-    site: Name of the site.
-    model: Weights of the model.
     sets: Prediction sets from the site's calibration examples, or None.
     fine_tuned: Weights of the site before a projection, or None.
     own_weight: Weight of `fine_tuned` in the projection, in [0, 1].
@@ -57,8 +55,6 @@ def train(
 
   Args:
     run: A loaded run whose clients are sites.
-    state: State after the last round.
-    epochs: Number of epochs per site.
     rule: Pooling rule of a projection, one of `projection.RULES`; empty for
       none. Half of a site's calibration examples choose the weight of its own
       posterior, and the others calibrate its prediction sets.
@@ -145,7 +141,6 @@ def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
   """Returns the folder of a site's personalized model.
 
   Args:
-    run_dir: Directory of the global model.
     site: Name of the site; characters that a file name cannot hold are
       percent-encoded.
   """
@@ -166,8 +161,6 @@ def save(
   like the directory of a finished run.
 
   Args:
-    run_dir: Directory of the global model.
-    trained: The global model.
     personalized: Personalized models, as `train` yields them.
     epochs: Number of epochs per site, which is stored.
 

@@ -30,7 +30,6 @@ class PredictionSets(NamedTuple):
     levels: Probabilities with which a set must contain the label.
     thresholds: Largest score of a class in the set, for each level, on the
       logarithmic scale of `metrics.set_scores`.
-    num_examples: Number of calibration examples.
     num_samples: Number of Monte Carlo samples per prediction; the guarantee
       holds for this number only.
     score: Score of a class, one of `metrics.SET_SCORES`; `RESIDUAL` for

@@ -34,8 +34,6 @@ def barycenter(
 
   Args:
     rule: One of `RULES`.
-    global_posterior: Global posterior.
-    own: Posterior of the site.
     weight: Weight of `own`, in [0, 1].
   """
   if weight in (0, 1):
@@ -50,8 +48,6 @@ def project(
   """Chooses the weight with the largest likelihood of held-out examples.
 
   Args:
-    trained: The global model.
-    own: Posterior of the site.
     rule: One of `RULES`.
     held: Examples of the site on which no model was trained.
 

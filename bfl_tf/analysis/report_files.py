@@ -49,8 +49,6 @@ def lines(
   """Yields the printed lines: tables, missing results, prediction sets.
 
   Args:
-    path: Directory of the run.
-    report: The report to print.
     of_nodes: Whether the sites are nodes, so that the server has the files.
   """
   for table in (report.sites, report.summary, report.classes):

@@ -16,8 +16,6 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   """Returns the page as HTML.
 
   Args:
-    title: Name of the run.
-    report: Report of the run.
     folder: Contains the figures of the report; it is in the run's directory.
   """
   import jinja2

@@ -62,10 +62,8 @@ class Report:
     """Builds the tables.
 
     Args:
-      trained: Model of the run.
       statistics: Statistics of each site, in the order of the rows.
       together: Statistics of all examples.
-      sets: Prediction sets of the statistics.
       client_names: Site of each client; empty if clients are not sites.
       personalized: Additional columns, by site.
     """

@@ -256,7 +256,6 @@ def of(
   """Returns the sums over examples.
 
   Args:
-    prediction: Predictions of the examples.
     y: Labels `[num_examples]`.
     sets: Prediction sets, or None.
   """

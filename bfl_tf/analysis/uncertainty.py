@@ -29,7 +29,6 @@ class Other(NamedTuple):
 
   Attributes:
     distance: `near` or `far`.
-    name: Name of the data set.
     x: `[num_examples, ...]`, in the shape of the run's examples.
   """
 
@@ -90,7 +89,6 @@ def evaluate(
 
   Args:
     run: A loaded run, whose test examples are used.
-    others: Sets of out-of-distribution examples.
     num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
     num_examples: Maximum number of test examples; 0 for all.
     corrupt: Whether to score corrupted images, if the inputs are uint8 images.
@@ -194,8 +192,6 @@ def calibration(
   """Returns scores of calibration, at a temperature.
 
   Args:
-    prediction: Predictions.
-    y: Labels.
     temperature: Divisor of the log-probabilities; for numeric labels, factor on
       the standard deviation, in the column `scale_factor`.
   """
@@ -253,10 +249,8 @@ def corrupted(
   """Yields a row for clean images, and for each corruption and strength.
 
   Args:
-    trained: Model of the run.
     test: Test examples, uint8 images.
     num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
-    seed: Random seed of the noise.
   """
   cells = [('none', 0)] + [
     (kind, strength)

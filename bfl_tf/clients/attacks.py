@@ -30,7 +30,6 @@ def malicious_clients(
 
   Args:
     run_seed: Value of `--seed`.
-    num_clients: Number of clients of the run.
     fraction: Fraction of clients that are malicious; their number is rounded.
   """
   order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
@@ -56,7 +55,6 @@ class Attack(component.Component):
 
     Args:
       y: Classes of all examples, `[num_examples]`.
-      num_classes: Number of classes.
     """
     return y
 
@@ -69,8 +67,6 @@ class Attack(component.Component):
     """Returns the model that a malicious client sends.
 
     Args:
-      model: Trained model.
-      start: Broadcast model.
       generator: Random generator, named by attack, round and client.
     """
     return model

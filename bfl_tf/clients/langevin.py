@@ -41,7 +41,6 @@ class Langevin(training.Part):
   """Adds the prior's gradient and Langevin noise to SGD.
 
   Attributes:
-    num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; 0 for all.
     weighting: Weighting of the clients, equal or by number of examples.
   """

@@ -33,7 +33,6 @@ class Collected(NamedTuple):
   """Statistics of the collected weights.
 
   Attributes:
-    count: Number of collected weights.
     average: `[num_trainable]`, mean of the collected weights.
     square: `[num_trainable]`, sum of squared deviations; empty if no scale is
       fitted.

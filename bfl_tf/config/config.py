@@ -228,7 +228,6 @@ class Config(
     """Makes the method of a field.
 
     Args:
-      role: Name of the field.
       base: Base class that user code must inherit from.
       **more: Attributes as in `context`.
     """

@@ -31,10 +31,7 @@ class RunContext:
   setting. An attribute is None where the run cannot provide it yet.
 
   Attributes:
-    seed: Random seed of the run.
-    num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; 0 for all.
-    num_rounds: Number of rounds.
     num_classes: Number of classes, for partitions, networks and stages; for a
       network, the number of its outputs.
     label_moments: Mean and standard deviation of numeric labels, for
@@ -159,7 +156,6 @@ class Selection:
     """Finds the methods, and checks the values of their settings.
 
     Args:
-      roles: Roles of the config.
       values: Values or texts of settings, by key.
     """
     self._requested = values
@@ -258,9 +254,6 @@ def reject(
 
   Args:
     key: One of `selection.unused`.
-    selection: The methods of the config.
-    known: Every method of this package.
-    files: Names of the method files.
   """
   *_, name, _ = ['', *str(key).split('.')]
   if key in keys_of(known):

@@ -21,8 +21,6 @@ class Broadcast(NamedTuple):
   """The message from the server to every client of a round.
 
   Attributes:
-    round: Number of finished rounds.
-    model: Global model.
     shared: Arrays for client parts, as returned by `Method.shared`.
     num_examples: Number of examples of all clients, N; 0 under privacy.
   """
@@ -43,8 +41,6 @@ class Work(NamedTuple):
   """The work of one client in a round, which the server can compute.
 
   Attributes:
-    num_examples: Number of examples of the client.
-    steps: Number of local steps.
     rates: `[steps]`, learning rates of these steps.
   """
 
@@ -59,8 +55,6 @@ def draw_name(
   """Returns the indices that name the random draws of a client's training.
 
   Args:
-    round_index: Number of finished rounds.
-    client: Number of the client.
     change: Number of the change, from 1, for a client that joins or changes
       after the run, so that it draws new random numbers; otherwise 0.
   """
@@ -78,9 +72,6 @@ def client_task(
   """Returns the training task of a client in a round.
 
   Args:
-    plan: Plan of the method.
-    broadcast: Broadcast of the round.
-    client: Number of the client.
     indices: `[num_examples]` int32 into the training data.
     memory: Memory of the client from its last round, by part name.
     change: Number of the change, as in `draw_name`.

@@ -27,9 +27,6 @@ def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
 
   Args:
     plan: A `federation.Plan`.
-    variant: Settings of the variant of the layers.
-    weighting: Client weighting.
-    rule: Pooling rule.
   """
   made = {
     'client_optimizer': plan.optimizer,
@@ -155,8 +152,6 @@ def check_rule(plan: Any, rule: Any, layout: weights.Layout) -> None:
 
   Args:
     plan: A `federation.Plan`.
-    rule: Pooling rule.
-    layout: Layout of the model.
   """
   config = plan.config
   if not (layout.size('loc') or rule.takes_points):
@@ -208,13 +203,7 @@ def check_weighting(config: Any, weighting: Any) -> None:
 
 
 def check_stages(config: Any, stages: tuple, start: tuple) -> None:
-  """Checks the server stages of a run.
-
-  Args:
-    config: Config of the run.
-    stages: Stages after pooling.
-    start: Stages before the first round.
-  """
+  """Checks the server stages of a run."""
   for stage in start:
     if stage.statistics or stage.has_slot:
       raise ValueError(

@@ -16,7 +16,6 @@ class Evaluated(NamedTuple):
 
   Attributes:
     scores: Columns of `metrics.csv`.
-    predictive: Predictions of the scored predictor on the test examples.
     groups: Predictions of the round's groups of models, if there are any.
   """
 
@@ -30,7 +29,6 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
 
   Args:
     experiment: Experiment whose data and workers are used.
-    result: Result of the round.
     last: Whether this is the final evaluation, with all test examples and more
       samples.
   """

@@ -21,7 +21,6 @@ class Experiment:
 
   Attributes:
     method: Plan of the clients, and the server side.
-    dataset: Data set of the run.
     partition: int32 index arrays into `dataset.train`, one per client.
     server_indices: int32 indices of the examples held out for the server.
     workers: `training.Worker`s, one per device.
@@ -76,9 +75,7 @@ class Experiment:
     """Builds the experiment.
 
     Args:
-      config: Config of the run.
       built: Cache of data sets and compiled workers, shared by experiments.
-      dataset: Data set in place of --dataset.
       plan: Plan of the clients, in place of the config's.
 
     Raises:

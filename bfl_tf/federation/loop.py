@@ -44,8 +44,6 @@ def federated_round(
   """Runs one round.
 
   Args:
-    experiment: Experiment to run.
-    state: State before the round.
     engine: Engine that trains the clients.
 
   Raises:

@@ -24,13 +24,8 @@ class Method(Plan):
   """The plan of the clients, and the server side.
 
   Attributes:
-    rule: Pooling rule.
-    weighting: Client weighting.
-    privacy: Privacy mechanism.
     stages: Chain of server stages: those that client parts need, then
       `--server_step`, recalibration of batch normalization, and `--refine`.
-    start: Chain of server stages before the first round.
-    layout: Layout of the model.
     build_model: Function that builds the model with its initial weights.
   """
 

@@ -39,7 +39,6 @@ def model_of(
 
   Args:
     plan: Plan of the clients, with the layout.
-    model: Global model.
     memory: Memory of the client, by part name; None if it was never sampled.
   """
   memory = memory or plan.fresh_memory(model)

@@ -26,12 +26,7 @@ class Plan:
   """Plan of local training.
 
   Attributes:
-    config: Config of the run.
     inference: Owner of the clients' posterior.
-    parts: Chain of client parts.
-    optimizer: Optimizer of the clients.
-    schedule: Learning rate schedule over rounds.
-    attacks: Attacks of malicious clients.
   """
 
   config: Config

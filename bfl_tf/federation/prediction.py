@@ -27,7 +27,6 @@ def predict(
 
   Args:
     workers: Predictors or workers.
-    model: Global model.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
     num_samples: Number of samples; with 1, a posterior over all weights

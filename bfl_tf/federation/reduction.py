@@ -14,7 +14,6 @@ class Reduction:
   """Weighs the accepted updates and sums every statistic as they arrive.
 
   Attributes:
-    traces: Trace of each accepted update.
     memories: Memory to keep, by client.
     num_bytes: Size of all accepted updates in bytes.
   """

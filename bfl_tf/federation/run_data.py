@@ -142,11 +142,8 @@ def personal_rows(
   are the whole split.
 
   Args:
-    dataset: Data set of the run.
     split: `test` or `validation`.
-    partition: Indices of the training examples of each client.
     clients: Clients to return. Those without validation examples are left out.
-    seed: Seed of the run.
 
   Raises:
     ValueError: A client has no test examples.

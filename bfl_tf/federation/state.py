@@ -10,8 +10,6 @@ class State(NamedTuple):
   """State of a run, sufficient to resume it.
 
   Attributes:
-    round: Number of finished rounds.
-    model: Global model.
     slots: Arrays that a server stage carries from round to round, by stage, and
       the sizes of accepted updates (`admission.SLOT`).
     memories: Memories of the clients, by client and client part: a dict, or a
@@ -28,7 +26,6 @@ class Round(NamedTuple):
   """Result of a round, and of a server stage.
 
   Attributes:
-    state: State after the round.
     info: Columns of `metrics.csv`.
     predictors: Groups of models that a stage made, by name. They are scored
       with the round, and no later round reads them.

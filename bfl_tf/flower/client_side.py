@@ -128,7 +128,6 @@ class Site:
   """Plan, data and device to train the clients of one config.
 
   Attributes:
-    plan: Plan of the clients.
     examples: Function from a client to indices into the worker's data.
     worker: Device of this process, with the data.
   """
@@ -143,7 +142,6 @@ class Site:
     """Returns the update, with the memory if the server stores it.
 
     Args:
-      order: Order of the server.
       memory_dir: Directory for the memories that the node stores.
     """
     client, memory = order.client, order.memory
@@ -285,7 +283,6 @@ def answer(
   """Returns sums over the held-out examples of a node's own file.
 
   Args:
-    question: Question of the server.
     own: The node's own file.
     memory_dir: Directory for the memories that the node stores.
 

@@ -31,10 +31,8 @@ class Kept:
     """Returns the storage of one client in one run.
 
     Args:
-      directory: Directory of the node.
       run: Name of the run, as in `messages.Order`.
       flags: Flags of the run, as in `messages.Order`.
-      client: Number of the client.
 
     Raises:
       ValueError: The node has no directory for memories.

@@ -42,10 +42,7 @@ class DataSummary:
   Attributes:
     counts: Number of training examples, by class name; numeric labels are one
       class.
-    features: Features of a table.
-    shape: Shape of an example.
     dtype: `uint8` or `float32`.
-    moments: Moments for the normalization.
     held: Number of held-out examples, by share: `calibration`, `test`.
     numbers: Moments of numeric labels; None for classes.
   """
@@ -82,7 +79,6 @@ class DataSummary:
 
     Args:
       text: JSON of one site, or of several merged sites.
-      num_sites: Number of these sites.
 
     Raises:
       ValueError: The text does not follow the schema, or no examples have

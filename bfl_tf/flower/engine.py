@@ -26,7 +26,6 @@ class Engine(engine.Engine):
   """Trains the clients of a round in Flower's ClientApps.
 
   Attributes:
-    nodes: Assignment of clients to nodes.
     window: Maximum number of orders without a reply.
     run: Name of the run if nodes store their clients' memories. Empty if the
       server stores them, which a simulation needs to resume.

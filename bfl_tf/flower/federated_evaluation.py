@@ -34,13 +34,10 @@ class FederatedEvaluation:
   """Evaluation of a finished run's model by its nodes.
 
   Attributes:
-    numbered: Assignment of clients to nodes.
     introduced: Data summaries of the nodes, by client.
-    trained: Model of the run.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
       for numeric labels.
     run: Name of the run, as in `messages.Order`.
-    seconds: Time limit for a reply.
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
   """

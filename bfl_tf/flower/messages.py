@@ -42,8 +42,6 @@ class Order(NamedTuple):
 
   Attributes:
     flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
-    client: Number of the client.
-    broadcast: Broadcast of the round.
     memory: Memory of the client, by part name.
     run: Name of the run if the node stores the memory; empty if the order
       contains it.
@@ -69,14 +67,12 @@ class Question(NamedTuple):
 
   Attributes:
     flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
-    client: Number of the client.
     task: A `Task` as JSON.
     share: `calibration` or `test`, or `personal` for the personal model on the
       test share.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`.
     limits: `[num_levels]` int32, the number of score bins in a set for each of
       `prediction_sets.LEVELS`; empty without a calibration share.
-    model: Weights of the global model.
     run: Name of the run, as in `Order`.
     accepted: Last round whose update of this client was accepted, as of
       `Order`.

@@ -21,12 +21,7 @@ _START_SECONDS = 300.0
 
 @dataclasses.dataclass(frozen=True)
 class Simulated:
-  """Nodes of a simulation: all see the same data and may train any client.
-
-  Attributes:
-    grid: Grid of Flower.
-    num_nodes: Expected number of nodes.
-  """
+  """Nodes of a simulation: all see the same data and may train any client."""
 
   grid: serverapp.Grid
   num_nodes: int
@@ -56,7 +51,6 @@ class Answer(NamedTuple):
     client: Number of the client; None if the reply is invalid.
     data_summary: A `DataSummary` of the node's file as JSON; empty if it has no
       file.
-    refusal: Reason why the node cannot take part.
   """
 
   client: int | None = None
@@ -88,7 +82,6 @@ class Numbered:
   """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
-    grid: Grid of Flower.
     flags: Flags of the run, as in `flags_file.flag_lines`.
     answers: Valid answers by node, in order of arrival.
     pending: Number of the query message, by node without an answer yet.
@@ -211,10 +204,8 @@ def exchange(
   The window and single pulls bound the server's memory for any number of nodes.
 
   Args:
-    grid: Grid of Flower.
     requests: Clients with their messages, created on demand.
     window: Maximum number of messages without a reply.
-    seconds: Time limit for a reply.
 
   Returns:
     An iterator over clients with a reply, or with the error in its place.

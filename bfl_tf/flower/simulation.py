@@ -39,7 +39,6 @@ def simulate(
     config: Config of the run; `num_workers` processes train, 0 for one per
       core.
     output_dir: A new directory, or that of the same run.
-    overwrite: Whether to replace another run in the directory.
 
   Returns:
     The summary of the run.
@@ -158,9 +157,7 @@ def run_apps(
   Args:
     server: Flower's ServerApp.
     client: Flower's ClientApp.
-    num_nodes: Number of nodes.
     num_processes: Number of CPUs that Ray provides.
-    cpus: Number of CPUs per client.
   """
   # Ray forks in this thread while the server runs in another.
   startup.import_all()

@@ -46,10 +46,8 @@ def execute(
   """Runs a config on a SuperLink and prints its progress.
 
   Args:
-    config: Config of the run.
     output_dir: Directory on the server's machine.
     connection: Name of a connection in Flower's config.toml.
-    overwrite: Whether to replace another run in the directory.
 
   Raises:
     ValueError: The config or a file is invalid; nothing was written.

@@ -45,9 +45,6 @@ class Stage(server.Stage):
   """Server stage that adds up the duals.
 
   Its slot contains `start`, eta(q_0), and `known`, eta(p) + sum_k v_k.
-
-  Attributes:
-    num_clients: Number of clients of the run.
   """
 
   num_clients: int
@@ -86,9 +83,7 @@ class Part(training.Part):
   """Client part that stores the dual and sends rho and r rho.
 
   Attributes:
-    num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; must be all, or 0 for all.
-    prior_precision: Precision of the prior p.
   """
 
   num_clients: int

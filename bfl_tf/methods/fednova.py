@@ -30,11 +30,7 @@ from bfl_tf.statistics import Total
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Server stage that sets the mean; other weights stay as pooled.
-
-  Attributes:
-    client_optimizer: Optimizer of the clients.
-  """
+  """Server stage that sets the mean; other weights stay as pooled."""
 
   client_optimizer: Any
 

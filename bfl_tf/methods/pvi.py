@@ -74,7 +74,6 @@ class Part(training.Part):
   Attributes:
     num_clients: Number of clients of the run, including those that are not
       sampled.
-    prior_precision: Precision of the prior p.
     damping: Damping r of the client's update.
   """
 

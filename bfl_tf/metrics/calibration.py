@@ -80,9 +80,6 @@ def classwise_calibration_error(
 ) -> float:
   """Mean over classes of the calibration error of the class probability [2].
 
-  Args:
-    num_bins: Number of bins of equal width.
-
   Returns:
     error: Error in [0, 1]; lower is better.
   """
@@ -124,7 +121,6 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
   Args:
     probs: Probabilities of calibration examples, separate from test examples.
-    labels: Labels of these examples.
 
   Returns:
     temperature: Temperature between 0.01 and 100.

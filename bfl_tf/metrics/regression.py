@@ -23,7 +23,6 @@ class NumericEvaluation(NamedTuple):
     labels: `[num_examples]`, observed numbers.
     aleatoric: `[num_examples]`, variance of the noise.
     epistemic: `[num_examples]`, variance of the mean over samples.
-    num_bins: Number of bins of the histogram of PIT values.
   """
 
   mean: np.ndarray

@@ -61,9 +61,6 @@ def expected_calibration_error(
 ) -> float:
   """Mean over examples of their bin's |accuracy - confidence| [1].
 
-  Args:
-    num_bins: Number of bins of equal width.
-
   Returns:
     ece: Error in [0, 1]; lower is better.
   """

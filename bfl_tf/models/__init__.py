@@ -52,12 +52,10 @@ def build(
       `fixup_resnet<depth>` with depth 6n + 2, `resnet18`, `mobilenetv2`, or
       `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
-    input_shape: Shape of one example.
     num_classes: Number of outputs of the network: logits of classes, or
       parameters of another likelihood.
     kernel_initializer: Initializer of kernels, or of their means, one of
       `KERNEL_INITIALIZERS`.
-    seed: Random seed of the initial weights.
     num_constants: Number of trained outputs that do not depend on the input,
       appended to those of the network.
     mixed_precision: Whether layers compute in bfloat16. Variables, outputs,

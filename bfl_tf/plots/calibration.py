@@ -34,7 +34,6 @@ def reliability_diagram(
 
   Args:
     run_dir: Run directory with `predictions.npz`.
-    num_bins: Number of bins of equal width.
 
   Returns:
     figure: A bar per non-empty bin.
@@ -78,7 +77,6 @@ def confidence_histogram(
 
   Args:
     run_dir: Run directory with `predictions.npz`.
-    num_bins: Number of bins of equal width.
 
   Returns:
     figure: Stacked bars, and lines at the accuracy and the mean confidence.
@@ -119,7 +117,6 @@ def member_confidence(
   Args:
     run_dir: Run directory with `members.npz`.
     groups: Names of the groups: some of A, C, S.
-    num_bins: Number of bins of equal width.
 
   Returns:
     figure: Bars of the fraction of examples, averaged over a group's members.
@@ -156,7 +153,6 @@ def calibration_gap(
   Args:
     runs: Run directories, as in `recorded.Runs`. The examples of all seeds are
       joined.
-    num_bins: Number of bins of equal width.
 
   Returns:
     figure: One line per name, overconfident below 0, with the ECE in the

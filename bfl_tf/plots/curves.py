@@ -104,8 +104,6 @@ def sweep(
 
   Args:
     lines: Scores, one per seed, by name and by value of the setting.
-    xlabel: Label of the setting.
-    ylabel: Label of the score.
 
   Returns:
     figure: One line per name, in a band from the lowest to the highest seed.

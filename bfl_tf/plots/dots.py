@@ -24,8 +24,6 @@ def dots(
 
   Args:
     rows: Scores by name and by score; a missing score is not drawn.
-    xlabel: Label of the scores.
-    title: Title of the axes.
     targets: Value of a dashed line, by score; a solid line shows the mean.
     axes: Axes to draw on; None creates a new figure.
     of: Label that replaces the names if they are too many.

@@ -23,7 +23,6 @@ def draw_run(
   Args:
     run_dir: Run directory with `metrics.csv`, `predictions.npz` and
       `partition.csv`.
-    num_bins: Number of bins of the calibration figures.
 
   Returns:
     paths: Paths of the files, in the order of drawing.

@@ -37,8 +37,6 @@ class Partition(NamedTuple):
   """Number of examples of each class per client.
 
   Attributes:
-    clients: Names of the clients.
-    classes: Names of the classes.
     counts: `[num_clients, num_classes]`, integers.
   """
 
@@ -73,7 +71,6 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
 
   Args:
     run_dir: Run directory with `metrics.csv`.
-    name: Name of the column.
 
   Returns:
     rounds: `[num_measured]`; 0 is before training.

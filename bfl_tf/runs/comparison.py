@@ -55,7 +55,6 @@ def named(
   """Returns groups by name; the default name is the flags that differ.
 
   Args:
-    groups: The groups to name.
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
       name.
 

@@ -73,8 +73,6 @@ class RunDirectory:
   """The directory with the results of a run.
 
   Attributes:
-    path: Path of the directory.
-    overwrite: Whether another run in the directory may be replaced.
     replaces: Whether the directory contains another run, which `clear` removes.
     rows: Rows of `metrics.csv`.
   """

@@ -36,7 +36,6 @@ class Memories(Mapping[int, Any]):
   """Memories by client, which are read from the file when they are needed.
 
   Attributes:
-    path: Path of the file.
     layout: Arrays of a memory, the same for all clients.
     places: `[num_clients]` int8: which place holds the memory of a client, 0 or
       1, and -1 if none does.

@@ -36,9 +36,7 @@ def run(
   """Runs an experiment, or resumes it after an interruption.
 
   Args:
-    config: Config of the run.
     output_dir: A new directory, or that of the same run.
-    show_progress: Whether to print a line per round.
     overwrite: Whether to replace another run in `output_dir`. A run that has
       not finished its first round is always replaced.
 

@@ -9,13 +9,7 @@ from bfl_tf.runs.directory import RunDirectory
 
 
 class RunSpec:
-  """A planned or finished run.
-
-  Attributes:
-    config: Config of the run.
-    directory: Directory of the run.
-    place: Name of the directory in messages.
-  """
+  """A planned or finished run."""
 
   config: Config
   directory: pathlib.Path

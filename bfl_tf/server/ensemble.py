@@ -40,7 +40,6 @@ class Ensemble(Stage):
   """Creates the groups, which the evaluation of the round scores.
 
   Attributes:
-    resources: Resources of the run.
     posterior: Distribution of group S, an instance of one of
       `TEACHER_POSTERIORS`.
   """

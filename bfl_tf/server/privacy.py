@@ -41,7 +41,6 @@ class Privacy(component.Component):
   """No privacy; the base of privacy mechanisms.
 
   Attributes:
-    num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; 0 for all.
     is_private: Whether the clients of a round, and their number, are secret.
   """
@@ -279,9 +278,7 @@ def epsilon(
   """Returns an upper bound on epsilon when one client is added or removed.
 
   Args:
-    noise_multiplier: Standard deviation of the noise over the clip norm.
     rate: Probability that a client joins a round.
-    delta: Delta of the guarantee.
     num_rounds: Number of rounds, from 1.
 
   Raises:

@@ -21,7 +21,6 @@ class Resources:
     num_mc_samples: Number of Monte Carlo samples per model; 1 if no weight is
       random.
     server_indices: `[num_server_examples]` int32, indices into training data.
-    validation: Held-out examples for early stopping.
     objective: Objective with the prior and the weight of the KL term.
     recalibrates: Whether `measured` re-estimates the buffers of teachers and
       students, like those of pooled models.

@@ -20,7 +20,6 @@ class Chain:
   contains the random draws of a step.
 
   Attributes:
-    parts: The parts.
     seconds: Chain of the second training of a part, by name of the part.
     provider: The part that provides the prior of the clients, or None.
 

@@ -47,7 +47,6 @@ def configure(
     num_workers: Number of logical CPUs, as in `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
-    clients_per_device: Number of logical devices per GPU.
 
   Raises:
     ValueError: A GPU has too little memory for this number of devices.
@@ -145,7 +144,6 @@ def strategies(
     distribution: `clients` trains each client on one device, with several
       clients in parallel. `mirrored` trains one client at a time on all
       devices, data-parallel with `MirroredStrategy`, for large models.
-    clients_per_device: Number of logical devices per device.
   """
   found = tf.config.list_logical_devices('GPU')
   found = found or tf.config.list_logical_devices('CPU')

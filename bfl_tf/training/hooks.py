@@ -29,8 +29,6 @@ def result_spec(
   """Returns the shapes and types of the result of a training.
 
   Args:
-    parts: Client parts.
-    layout: Layout of the model.
     shared: Slots, as in `ClientTask`.
     memory: Memory, as in `ClientTask`; the returned memory has the same
       structure.

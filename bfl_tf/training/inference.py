@@ -23,11 +23,9 @@ class Inference:
   """Inference in variational layers, by a client part, or none.
 
   Attributes:
-    objective: The prior and the weight of the KL term.
     scope: Scope of the posterior, as in `weights.Variables.of`.
     role: Flag that selects the owner of the posterior, such as `variant`; empty
       without a posterior.
-    owner: Name of the owner.
     has_random_layers: Whether two predictions with the same weights differ:
       layers draw weights or dropout masks.
     by_samples: Whether samples of the posterior, not its mean, predict.
@@ -95,8 +93,6 @@ class Inference:
 
     Args:
       eta: Natural parameters `[2, num_loc]` from a client part, or None.
-      start: Broadcast posterior.
-      trained: Trained variables.
 
     Returns:
       A `Prior`, or the natural parameters of each variable.
@@ -124,7 +120,6 @@ class Inference:
     """Returns the KL term of variational layers in nats, times N_k / T.
 
     Args:
-      variables: Variables of the network.
       scale: `[num_loc]`, standard deviations.
       prior: A `Prior`.
     """
@@ -153,8 +148,6 @@ class Inference:
     """Returns the trained model with the scales that the client sends.
 
     Args:
-      model: Trained model.
-      slots: Slots of the optimizer after the last step.
       step: A `training.Step` with the prior, without a seed.
       curvature: Function that estimates the diagonal of the Fisher information
         of a label by variable, from a number of samples per example.
@@ -217,8 +210,6 @@ def resolve(
   """Returns the inference of a client.
 
   Args:
-    variant: Settings of the variant of the layers.
-    optimizer: Client optimizer.
     members: Role, name and instance of each component that may own a posterior:
       the variant, the optimizer and the client parts.
     predict_with: 'samples' or 'mean' of the posterior; 'auto' is 'samples',

@@ -107,7 +107,6 @@ class Likelihood(component.Component, abc.ABC):
     """Returns float32 labels of a distillation, one row per example.
 
     Args:
-      predictive: Predictions of the teachers.
       exponent: Power of the predictive distribution, which is then normalized.
     """
 
@@ -132,7 +131,6 @@ class Likelihood(component.Component, abc.ABC):
 
     Args:
       arrays: Results of `member_arrays`, `[num_members, num_examples]`.
-      num_bins: Number of bins of the calibration error.
     """
 
 

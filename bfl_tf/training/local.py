@@ -26,9 +26,7 @@ class _Run(NamedTuple):
     seed: `[2]` int32.
     num_examples: Number of examples of the client, float32.
     kl_examples: Divisor of the KL term, float32.
-    num_steps: Index of the last step plus one.
     prior: Prior, as returned by `Inference.prior`.
-    round: Number of finished rounds.
     all_examples: Number of examples of all clients, float32.
     common_seed: `[2]` int32, the same for all clients.
   """
@@ -44,15 +42,7 @@ class _Run(NamedTuple):
 
 
 class _Progress(NamedTuple):
-  """State of one training between two steps; weights are in variables.
-
-  Attributes:
-    step: Index of the next step.
-    rate: Learning rate before the factor of the cycle.
-    sum_rates: Sum of the learning rates so far.
-    sum_loss: Sum of the losses so far.
-    carry: Carry of each client part.
-  """
+  """State of one training between two steps; weights are in variables."""
 
   step: Any
   rate: Any
@@ -66,7 +56,6 @@ class LocalTraining:
 
   Attributes:
     variables: Variables of the model, by flat vector.
-    layout: Shapes of the variables.
   """
 
   def __init__(
@@ -289,7 +278,6 @@ class LocalTraining:
       inputs: `[batch, ...]` normalized examples.
       labels: `[batch]`, labels as in `Data`.
       step: A `Step`.
-      carry: Carry of each client part.
       prior: Prior, as returned by `Inference.prior`.
 
     Returns:

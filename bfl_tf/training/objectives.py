@@ -124,7 +124,6 @@ def divergence(
   Args:
     loc: `[num_loc]`, means.
     scale: `[num_loc]`, standard deviations.
-    prior: Prior of each weight.
     shares: `[num_loc]`, factors on the weights' divergences; None for 1.
   """
   # A division or a power costs ten times as much as a product or `tf.square`.

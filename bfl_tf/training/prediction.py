@@ -136,7 +136,6 @@ class Mixtures:
     """Creates empty groups.
 
     Args:
-      likelihood: Likelihood of the labels.
       betas: Factor beta of each group that interpolates, by name.
     """
     self._likelihood = likelihood

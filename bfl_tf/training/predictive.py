@@ -48,7 +48,6 @@ class Welford(NamedTuple):
   """Running moments over samples, in the graph.
 
   Attributes:
-    count: Number of samples so far.
     mean: `[batch, num_classes]`, mean over samples.
     aleatoric: `[batch]`, sum over samples of the label's variance.
     scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.

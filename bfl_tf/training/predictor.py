@@ -19,7 +19,6 @@ class Inputs(NamedTuple):
   """Shape and type of raw examples, and their normalization.
 
   Attributes:
-    shape: Shape of one example.
     dtype: uint8 or float32.
     mean: `[channels]` float32.
     std: `[channels]` float32, standard deviations.
@@ -38,12 +37,10 @@ class Predictor:
 
   Attributes:
     inputs: Shape, type and normalization of the inputs.
-    device: Name of the device.
     inference: Owner of the posterior, and whether samples of it predict.
     likelihood: Distribution of the labels, given the outputs of the model.
     model: Model on the device, from normalized examples to its outputs.
     variables: Variables of the model, by flat vector.
-    layout: Shapes of the variables.
   """
 
   def __init__(
@@ -93,7 +90,6 @@ class Predictor:
     Args:
       x: `[num_examples, ...]` raw examples.
       seed: `[2]` int32.
-      num_samples: Number of Monte Carlo samples.
     """
     with tf.device(self.device):
       if num_samples == 1:

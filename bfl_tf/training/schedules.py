@@ -65,7 +65,6 @@ class Exponential:
   Attributes:
     decay: Decay factor; 0.96 is the pooling paper's `reduces by a factor of
       .04`.
-    silent_rounds: Number of rounds before the decay begins.
   """
 
   decay: float = setting(0.96, 'Factor on the learning rate per round.', gt=0)

@@ -46,14 +46,11 @@ class TrainingConfig:
     inference: Owner of the posterior with its prior and KL reduction, as of
       `Inference.compiled`.
     augment: Whether to pad, crop and flip images.
-    augment_padding: Number of pixels added on each side before the crop.
-    augment_border: Values of these pixels, one of `preprocessing.PADS`.
-    step_decay: Factor on the learning rate after each step of a round.
+    augment_border: Values of the padding, one of `preprocessing.PADS`.
     epoch_decay: Factor on the learning rate after `epoch_decay_every` epochs.
     epoch_decay_every: Number of epochs between two factors `epoch_decay`.
     cycle_length: Number of steps of a learning-rate cycle, which falls linearly
       to `cycle_floor` and then restarts; 0 for no cycles.
-    cycle_floor: Factor on the learning rate at the end of a cycle.
     trains_scale: Whether to train scales; False also omits the KL term.
     parts: Client parts (`bfl_tf.clients`), in order.
     is_eager: Whether the training runs without compilation, for a debugger.
@@ -88,15 +85,11 @@ class ClientTask(NamedTuple):
     start: Broadcast weights. A worker copies them once for all clients of a
       round, so their arrays must not change.
     indices: `[num_examples]` int32, indices into the training data.
-    epochs: Number of epochs.
-    learning_rate: Learning rate of the first step.
     seed: `[2]` int32.
     first_step: Number of steps already taken; if positive, the optimizer keeps
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
-    kl_weight: Factor on the KL term in this round: temperature and annealing.
     max_steps: Largest number of steps; it may end the last epoch early.
-    round: Number of finished rounds.
     all_examples: Number of examples of all clients; 0 under privacy.
     common_seed: `[2]` int32, the same for all clients of a round.
     shared: Arrays from the server stage of each client part, by part name.
@@ -124,16 +117,13 @@ class Step(NamedTuple):
 
   Attributes:
     index: Index of the step, from 0.
-    learning_rate: Learning rate of this step.
     seed: `[2]` int32, unique to a part or the optimizer. For several draws per
       step, use `seeds.Stream(step.seed)`.
     num_examples: Number of examples of the client, float32: N_k.
     kl_examples: Divisor of the KL term, float32: N_k or N, divided by
       `kl_weight` and the weight of a part's prior.
-    num_steps: Index of the last step plus one.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
-    round: Number of finished rounds.
     all_examples: Number of examples of all clients, float32: N; 0 under
       privacy.
     common_seed: `[2]` int32, unique to a part, but the same for all clients.
@@ -158,9 +148,6 @@ class Trace(NamedTuple):
   """Summary of a finished training.
 
   Attributes:
-    steps: Number of steps.
-    sum_rates: Sum of their learning rates.
-    loss: Mean loss in nats.
     report: Numbers reported by parts, by column.
   """
 
@@ -174,10 +161,8 @@ class Result(NamedTuple):
   """The result of a local training.
 
   Attributes:
-    model: Trained weights.
     extras: Vectors to send, by part name.
     memory: New memory of the client, by part name.
-    trace: Summary of the training.
   """
 
   model: weights.Weights

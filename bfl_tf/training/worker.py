@@ -19,7 +19,6 @@ class Worker(predictor.Predictor):
 
   Attributes:
     build_model: Function that builds the network; takes an optional `seed`.
-    config: Configuration of the training.
     training: The compiled training, a `LocalTraining`.
     labels: Labels of all examples.
   """
@@ -60,7 +59,6 @@ class Worker(predictor.Predictor):
     contain other examples, so pass yours to `train`.
 
     Args:
-      config: Configuration of the training.
       x: Examples of the same type that replace the data's.
       y: Labels that replace the data's.
     """
@@ -90,7 +88,6 @@ class Worker(predictor.Predictor):
     """Trains on one client's examples, from the broadcast weights.
 
     Args:
-      task: Arguments of the training.
       x: Examples of the same shape and type that replace the data's from now
         on. The array of the last call is not copied again.
       y: Labels for this call only.

@@ -20,9 +20,6 @@ class Layout:
 
   Attributes:
     loc: Shapes of the means, and of the scales, of variational weights.
-    point: Shapes of the other trainable weights.
-    buffers: Shapes of the non-trainable variables.
-    buffer_names: Names of these variables.
     posterior_scope: Scope of the posterior, as in `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without the names
       of layers, which differ between models of one network.
@@ -187,7 +184,6 @@ def read(
   """Returns a model's weights as tensors; also works in a graph.
 
   Args:
-    variables: Variables of the model.
     like: Weights that provide scale and factor if no variable contains a scale.
       Without them, the scale is 0.
   """

@@ -96,7 +96,6 @@ def rule_of(name: str, **settings: Any) -> Rule:
 
   Args:
     name: Key in `RULES`.
-    **settings: Settings of the rule.
   """
   return registry.resolve('pooling', name, RULES)(**settings)
 

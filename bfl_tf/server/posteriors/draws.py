@@ -14,8 +14,6 @@ class Models(Sequence):
   """A group of models; repeated access gives bit-for-bit identical models.
 
   Attributes:
-    size: Number of models.
-    make: Returns the model of an index.
     shares: `[size]`, weights of a second mixture of the group; None for equal
       weights.
     beta: Weight of the product of the predictions, as in `training.Mixtures`.
@@ -58,7 +56,6 @@ class Draws(Sequence):
     like: Model that provides scales and the reference for variances.
     is_variance: `[num_buffers]` bool, mask of moving variances.
     seed: `[2]` int32.
-    size: Number of samples.
     min_variance: Lower bound on sampled moving variances, as a fraction of
       those of `like`.
   """

@@ -14,7 +14,6 @@ class Members(NamedTuple):
   """The clients of a round, in the order of their IDs.
 
   Attributes:
-    updates: Updates of the clients.
     shares: `[num_clients]`, weights of the clients, with sum 1.
   """
 
