@@ -63,7 +63,7 @@ class Stage(server.Stage):
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Regularizes the loss; keeps the change of v_k, `[num_trainable]` float32."""
+  """Regularizes the loss; keeps v_k's change, `[num_trainable]` float32."""
 
   num_clients: int
   delta: float = setting(1.0, 'Precision delta of the Gaussian prior.', gt=0)

@@ -119,32 +119,14 @@ class Central(Privacy):
     'epsilon when one client is added or removed; 0 for no budget.',
     ge=0,
   )
-  noise_cohort: int = setting(
-    0,
-    'Simulated number of clients per round: the noise on the mean is that of '
-    'a round of this size; 0 for the real number.',
-    ge=0,
-  )
-  population: int = setting(
-    0,
-    'Simulated number of clients, to which epsilon refers; 0 for the real '
-    'number.',
-    ge=0,
-  )
-
   name = 'central'
   is_private = True
 
   def __post_init__(self):
-    if self._cohort > self._population:
-      raise ValueError(
-        f'--{self.name}.population={self._population} must be at least '
-        f'--{self.name}.noise_cohort={self._cohort}.'
-      )
-    if self.delta >= 1 / self._population:
+    if self.delta >= 1 / self.population:
       raise ValueError(
         f'--{self.name}.delta={self.delta:g} must be below 1 / (number of '
-        f'clients) = {1 / self._population:g}: otherwise the guarantee permits '
+        f'clients) = {1 / self.population:g}: otherwise the guarantee permits '
         'to publish all data of one client.'
       )
 
@@ -156,16 +138,17 @@ class Central(Privacy):
   @property
   def noise_scale(self) -> float:
     """Standard deviation of the noise on the sum over clients."""
-    scale = self.noise_multiplier * self.clip_norm
-    return scale * self.expected_clients / self._cohort
+    return self.noise_multiplier * self.clip_norm
 
   @property
-  def _cohort(self) -> int:
-    return self.noise_cohort or self.expected_clients
+  def population(self) -> int:
+    """Number of clients that epsilon refers to."""
+    return self.num_clients
 
   @property
-  def _population(self) -> int:
-    return self.population or self.num_clients
+  def cohort(self) -> int:
+    """Number of clients per round that epsilon refers to."""
+    return self.expected_clients
 
   def check(self):
     if not math.isfinite(self.spent(1)['epsilon']):
@@ -184,7 +167,7 @@ class Central(Privacy):
     return Noisy(self, rule, reference, generator)
 
   def spent(self, num_rounds):
-    rate = self._cohort / self._population
+    rate = self.cohort / self.population
     return {
       'epsilon': epsilon(self.noise_multiplier, rate, self.delta, num_rounds)
     }
@@ -206,15 +189,10 @@ class Central(Privacy):
     return within
 
   def notes(self):
-    of = f'{self._population} clients, {self._cohort} expected per round'
-    if self.noise_cohort or self.population:
-      of = (
-        f'a SIMULATED population of {of}; the {self.num_clients} clients of '
-        'this run do not have this guarantee'
-      )
     return (
       f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
-      f'removed, of {of}',
+      f'removed, of {self.population} clients, {self.cohort} expected per '
+      'round',
       'privacy: it covers the models of all rounds. It covers no other column '
       'of metrics.csv and no count in partition.csv. It holds only while '
       'secret.key is secret, and counts normalization and the division of the '
@@ -223,7 +201,7 @@ class Central(Privacy):
         'warning: noise hides the average of fewer than 20 clients: the model '
         'may be useless'
       ]
-      * (self._population < 20),
+      * (self.population < 20),
     )
 
 

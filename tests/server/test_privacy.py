@@ -20,6 +20,7 @@ from bfl_tf.federation import loop
 from bfl_tf.runs import directory
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
+from experiments.papers import pfl_research
 
 NONE = np.zeros(0, np.float32)
 CONFIG = fake.CONFIG.replace(
@@ -108,10 +109,12 @@ def test_ws_clips_the_changes_of_mean_and_variance_together():
 
 @pytest.mark.parametrize('cohort', [0, 40])
 def test_the_noise_has_the_stated_scale_and_differs_between_rounds(cohort):
-  size, mechanism = 100_000, privacy.Central(
-    8, 4, clip_norm=0.5, noise_multiplier=3.0, noise_cohort=cohort,
-    population=cohort,
-  )  # fmt: skip
+  size, settings = 100_000, {'clip_norm': 0.5, 'noise_multiplier': 3.0}
+  mechanism = privacy.Central(8, 4, **settings)
+  if cohort:
+    mechanism = pfl_research.Simulated(
+      8, 4, **settings, cohort=cohort, population=cohort
+    )
   start = model(point=np.linspace(-1, 1, size))
   drawn = []
   for round_index in range(2):
@@ -281,7 +284,7 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
     ),
     ('--weighting=size', {'weighting': 'size'}),
     ('scaffold', {'client_parts': ('scaffold',)}),
-    (of_papers.SIGN_THRESHOLD, {'server_step': (of_papers.SIGN_THRESHOLD,)}),
+    ('sign_threshold', {'server_step': (of_papers.SIGN_THRESHOLD,)}),
     ('ensemble', {'refine': ('ensemble',)}),
     ('counter', {'client_parts': ('toys:Counter',)}),
     ('feddyn', {'client_parts': ('feddyn',)}),
@@ -291,7 +294,6 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
     ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
     ('--client_parts=swag', {'method': 'swag'}),
     ('--model', {'model': 'toys:normalized'}),
-    ('--central.population', {'central.population': 2}),
     ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
   ],
 )
