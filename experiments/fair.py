@@ -68,7 +68,6 @@ RANGES: dict[str, dict[str, str]] = {
     f'flipout_{rule}': _KL
     for rule in ('nwa', 'ws', 'lp', 'llp', 'wc', 'conflation')
   },
-  'flipout_dwc': {},
   'swag': {},
   'ivon': {
     'ivon.temperature': 'log:0.001:1',
