@@ -1,6 +1,7 @@
 """Hooks of mkdocs that build the site from the repository's Markdown files.
 
-README.md becomes the first page. A linked file outside docs/ is copied to
+README.md becomes the first page. The pages of flags and of the Python API are
+made from the code. A linked file outside docs/ is copied to
 files/ in the site, and a linked folder becomes a page that lists its files. A
 link without a target is an error. Mathematics is rendered as MathML, which
 browsers display without a script.
@@ -17,8 +18,44 @@ from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
 import nbconvert
 
+from experiments import describe
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS, README = ROOT / 'docs', ROOT / 'README.md'
+_API = """\
+# API
+
+Docstrings of functions and classes; those of base classes are in
+[contracts](contracts.md).
+
+::: bfl_tf.config.config.Config
+::: bfl_tf.runs.run.run
+::: bfl_tf.runs.study
+::: bfl_tf.runs.groups
+::: bfl_tf.runs.comparison.compare
+::: bfl_tf.analysis
+    options:
+      show_submodules: true
+      filters: ["!^_", "!^(features|report_files|report_page|site_statistics)$"]
+::: bfl_tf.data.columns.Dataset
+::: bfl_tf.data.loading.load
+::: bfl_tf.data.csv_files.rows_like
+::: bfl_tf.server.pooling
+::: bfl_tf.metrics
+    options: {show_submodules: true}
+::: bfl_tf.models
+::: bfl_tf.data.partitions
+    options: {show_submodules: true}
+::: bfl_tf.flower.strategy.BayesianStrategy
+::: bfl_tf.plots
+    options:
+      show_submodules: true
+      filters: ["!^_", "!^(canvas|comparison|recorded)$"]
+::: bfl_tf.weights
+::: bfl_tf.weights.arrays.distribution
+::: bfl_tf.weights.arrays.marginal_scale
+::: bfl_tf.weights.layout
+"""
 _LINK = re.compile(r'(?<=\]\()(?![a-z]+:|#)([^)#\s]+)')
 _CODE = re.compile(r'```.*?```', re.DOTALL)
 _MATH = re.compile(
@@ -41,11 +78,12 @@ def on_files(files, config):
   for path in sorted((ROOT / 'notebooks').glob('*.ipynb')):
     for uri, content in _notebook(path):
       files.append(files_lib.File.generated(config, uri, content=content))
-  files.append(
-    files_lib.File.generated(
-      config, 'index.md', content=rewrite(README.read_text('utf-8'), README)
-    )
-  )
+  for uri, content in {
+    'index.md': rewrite(README.read_text('utf-8'), README),
+    'flags.md': describe.reference(),
+    'api.md': _API,
+  }.items():
+    files.append(files_lib.File.generated(config, uri, content=content))
   return files
 
 

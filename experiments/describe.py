@@ -1,7 +1,4 @@
-"""Output of `--help`, `--helpfull` and `--describe`, with exit code 0.
-
-`python -m experiments.describe > docs/flags.md` writes the reference page.
-"""
+"""Output of `--help`, `--helpfull` and `--describe`, with exit code 0."""
 
 from collections.abc import Iterator, Sequence
 import inspect
@@ -161,11 +158,10 @@ def _described(flag, description) -> Iterator[str]:
 
 
 def reference() -> str:
-  """Returns the reference page of all flags and settings, as Markdown."""
+  """Returns the page of all flags and settings of the site, as Markdown."""
   lines = [
     '# Flags and settings',
     '',
-    'This page is generated: `python -m experiments.describe > docs/flags.md`.',
     'Every flag is also a field of `bfl_tf.Config`. Every setting is a key',
     "of its argument `settings`, such as `settings={'dirichlet.alpha': 0.5}`.",
   ]
@@ -195,7 +191,3 @@ def _rows(prefix, specs) -> Iterator[str]:
       if getattr(spec.setting, bound) is not None
     )
     yield f'| `--{prefix}{name}` | {shown} | {bounds} | {text} |'
-
-
-if __name__ == '__main__':
-  print(reference())

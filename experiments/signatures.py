@@ -1,13 +1,12 @@
-"""Signatures of the base classes and a list of public names, for the docs.
+"""Signatures of the base classes, for docs/contracts.md.
 
-`python -m experiments.signatures` writes docs/contracts.md and docs/api.md.
+`python -m experiments.signatures` writes this page.
 """
 
 import ast
 from collections.abc import Iterator
 import inspect
 import pathlib
-import pkgutil
 import re
 import textwrap
 
@@ -20,7 +19,6 @@ from bfl_tf.server import pooling
 from bfl_tf.server.pooling import rules
 
 PAGE = pathlib.Path(__file__).parents[1] / 'docs' / 'contracts.md'
-API = PAGE.with_name('api.md')
 _MARK = '<!-- The rest of this page is generated. -->\n'
 _CLASSES = (
   weights.Weights,
@@ -58,36 +56,6 @@ def page() -> str:
   return introduction + _MARK + ''.join(blocks)
 
 
-def api() -> str:
-  """Returns the list of public names below the introduction of docs/api.md.
-
-  The lines `::: name` of the introduction name modules, functions and classes.
-  """
-  introduction = API.read_text('utf-8').partition(_MARK)[0]
-  names = re.findall(r'^::: (\S+)', introduction, re.MULTILINE)
-  lines = dict.fromkeys(line for name in names for line in _entries(name))
-  table = ['| name | description |', '|---|---|', *lines]
-  return '\n'.join([introduction + _MARK, *table]) + '\n'
-
-
-def _entries(name) -> Iterator[str]:
-  """Yields a row of a table for each public name of a module or object."""
-  thing = pkgutil.resolve_name(name)
-  members = {name: thing}
-  if inspect.ismodule(thing):
-    members = {
-      f'{name}.{member}': value
-      for member, value in vars(thing).items()
-      if not member.startswith('_')
-      and (inspect.isfunction(value) or inspect.isclass(value))
-      and value.__module__.startswith(name)
-    }
-  for full, value in sorted(members.items()):
-    summary = (inspect.getdoc(value) or '').partition('\n\n')[0]
-    text = ' '.join(summary.split()).replace('|', r'\|')
-    yield f'| `{full}` | {text} |'
-
-
 def _signatures(made) -> str:
   return re.sub(r'\n{3,}', '\n\n', ''.join(_lines(made)))
 
@@ -115,4 +83,3 @@ def _lines(made) -> Iterator[str]:
 
 if __name__ == '__main__':
   PAGE.write_text(page(), 'utf-8')
-  API.write_text(api(), 'utf-8')

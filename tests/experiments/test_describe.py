@@ -1,7 +1,6 @@
 """Tests of --help, --helpfull and --describe."""
 
 import io
-import pathlib
 import re
 import sys
 
@@ -53,18 +52,6 @@ def test_a_custom_class_is_described(capsys):
 
 def test_the_contracts_page_is_current():
   assert signatures.PAGE.read_text('utf-8') == signatures.page()
-
-
-# The list includes bfl_tf.flower; Flower is installed where these tests run.
-@pytest.mark.process
-def test_the_list_of_public_names_is_current():
-  pytest.importorskip('flwr')
-  assert signatures.API.read_text('utf-8') == signatures.api()
-
-
-def test_the_reference_page_is_current():
-  page = pathlib.Path(__file__).parents[2] / 'docs' / 'flags.md'
-  assert page.read_text('utf-8') == describe.reference() + '\n'
 
 
 def test_output_does_not_depend_on_the_terminals_encoding(monkeypatch):
