@@ -9,6 +9,7 @@ from bfl_tf.config.config import Config, read_flagfile
 from bfl_tf.federation import evaluation
 from bfl_tf.federation.plan import Plan
 from experiments.papers import (
+from experiments.papers.fl_swag import grids
   board,
   fedbe,
   fl_swag,
@@ -65,6 +66,7 @@ def test_every_run_of_a_paper_builds_an_experiment(paper, name):
   behind, preset = paper.flags(name), paper.preset
   # Smoke scale does not need the data set.
   small = {**preset, **behind, **paper.scales['smoke']}
+  small |= grids.smallest(small).get('smoke', {})
   small |= {'augment': False, 'train_split': 'train'}
   # The digits have fewer examples than the presets' server data.
   small['num_server_examples'] = min(100, small.get('num_server_examples', 0))

@@ -40,7 +40,7 @@ VALUES = (0, -1, 1e18, 1.2e-19, 1e-3, np.nan)
 
 
 def test_every_part_has_a_config():
-  assert sorted(CONFIGS) == sorted(methods.PARTS)
+  assert methods.PARTS.keys() <= CONFIGS.keys()
 
 
 @pytest.mark.parametrize('name', CONFIGS)

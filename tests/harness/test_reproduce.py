@@ -7,7 +7,6 @@ import time
 from absl.testing import flagsaver
 import binaries
 import fake
-import of_papers
 import psutil
 import pytest
 
@@ -21,7 +20,7 @@ _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 # The smallest artifact of each paper, with some of its cells.
 _SMALLEST = {
   'posterior_pooling/table1': 'centralized/flipout',
-  'fedbe/figure9': of_papers.SWISS_ROLL,
+  'fedbe/figure9': 'swiss_roll',
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
   'board/splits': 'iid/fednova',
@@ -72,7 +71,7 @@ def test_figures_are_drawn_and_every_cell_is_valid(tmp_path):
   drawn = {
     'posterior_pooling/figure3': ('iid',),
     'fedbe/figure1': ('data', 'simplex'),
-    'fedbe/figure9': (of_papers.SWISS_ROLL,),
+    'fedbe/figure9': ('swiss_roll',),
     'fedbe/figure12': ('ResNet20',),
     'noniid_techniques/figure1': ('four_points',),
   }
