@@ -9,13 +9,13 @@ from bfl_tf.config.config import Config, read_flagfile
 from bfl_tf.federation import evaluation
 from bfl_tf.federation.plan import Plan
 from experiments.papers import (
-from experiments.papers.fl_swag import grids
   board,
   fedbe,
   fl_swag,
   noniid_techniques,
   posterior_pooling,
 )
+from experiments.papers.fl_swag import grids
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 _PAPERS = (board, fedbe, fl_swag, noniid_techniques, posterior_pooling)
