@@ -172,14 +172,13 @@ def _check_texts(cells, reading):
   """Rejects labels that are fractions, or numbers in another notation."""
   if cells.name in reading.categorical_columns:
     return
-  numbers = reading.notation.numbers([*cells])
+  numbers = reading.notation.numbers(cells)
   if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
     raise ValueError(
       'fractions: for regression, set --likelihood=gaussian; for classes, list '
       'the column in --categorical_columns'
     )
-  words = cells[np.isnan(numbers)]
-  csv_files.check_notation(words.items(), [*cells], reading.notation)
+  csv_files.check_notation(cells[np.isnan(numbers)], cells, reading.notation)
 
 
 def ordered(where: str, names: Iterable[str]) -> list[str]:
@@ -204,9 +203,9 @@ def ordered(where: str, names: Iterable[str]) -> list[str]:
 
 
 def _numbers(where, cells, notation):
-  numbers = notation.numbers([*cells])
+  numbers = notation.numbers(cells)
   for row, text in cells[np.isnan(numbers)].items():
-    remedy = notation.remedy(text, [*cells])
+    remedy = notation.remedy(text, cells)
     raise ValueError(
       f'{where}: column {cells.name!r} has {text!r} in row {row}, which is not '
       f'a number: correct it, {f"set {remedy}, " if remedy else ""}or set '
