@@ -41,7 +41,9 @@ def interest(
       choices=tuple(_DRAWS),
     ),
   ] = 'uniform',
-  min_examples: Annotated[int, splitting.MIN_EXAMPLES] = 10,
+  min_examples: Annotated[
+    int, Setting('Minimum number of examples per client.', ge=1)
+  ] = 10,
 ) -> list[np.ndarray]:
   """Splits each class by the clients' sizes and interests.
 

@@ -7,8 +7,6 @@ import numpy as np
 from bfl_tf import seeds
 from bfl_tf.declare.settings import Setting
 
-ALPHA = Setting('Concentration; small is heterogeneous.', gt=0)
-MIN_EXAMPLES = Setting('Minimum number of examples per client.', ge=1)
 CLASSES_PER_CLIENT = Setting('Number of classes per client.', ge=1)
 MAX_DRAWS = 1000
 
