@@ -37,9 +37,7 @@ def read(
 ) -> Any:
   """Returns the stripped cells of a UTF-8 file as a data frame of texts.
 
-  Raises:
-    ValueError: The file cannot be read, or has no header of distinct names. The
-      message begins with `where`.
+  Errors of this module begin with `where`.
   """
   import pandas
 
@@ -96,22 +94,12 @@ def encode(
   like: encoding.Features = (),
   notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> tuple[np.ndarray, encoding.Features]:
-  """Encodes the columns of a table as features.
+  """Encodes the columns of a table of texts as features.
 
-  Args:
-    where: Name of the file in errors.
-    table: Cells as text.
-    categorical: Columns of categories, even if their cells are numbers. Other
-      columns are categorical if no cell is a number.
-    like: Features of another table; this table is encoded in the same way.
-    notation: Notation of numbers and missing values.
-
-  Returns:
-    `[num_rows, num_features]` float32, NaN where a number is missing; and the
-    features.
-
-  Raises:
-    CellError: Columns cannot be encoded; the message names up to ten of them.
+  The result is `[num_rows, num_features]` float32, NaN where a number is
+  missing; and the features. A column is categorical if it is listed, or if no
+  cell is a number. With the features `like` of another table, the table is
+  encoded in the same way. A `CellError` names up to ten bad columns.
   """
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
@@ -147,14 +135,10 @@ def rows_like(
   where: str = '',
   notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> np.ndarray:
-  """Returns the rows of a table, encoded with the features of another table.
+  """Returns the rows of a .csv, encoded with the features of another table.
 
-  Args:
-    path: The .csv file.
-    features: Features of the other table, such as `Dataset.features` or a run's
-      `task.features`.
-    where: Name of the file in errors.
-    notation: Notation of the other table, such as a config's `notation`.
+  Features and notation are those of a `Dataset`, or of a run: `task.features`
+  and `config.notation`.
   """
   where = where or str(path)
   if not features:

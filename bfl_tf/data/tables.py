@@ -143,10 +143,8 @@ def classes(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Numbers the labels in order: integers by value, other labels by text.
 
-  If `num_classes` is set, integers from 0 are unchanged.
-
-  Returns:
-    int32 `[len(cells)]`, and the names of all classes.
+  If `num_classes` is set, integers from 0 are unchanged. Returns int32
+  `[len(cells)]`, and the names of all classes.
   """
   column, texts = f'{where}: column {cells.name!r}', list(cells)
   found = ordered(f'{column} has', set(texts))
@@ -184,10 +182,8 @@ def _check_texts(cells, reading):
 def ordered(where: str, names: Iterable[str]) -> list[str]:
   """Returns classes or sites in the order of their numbers.
 
-  Raises:
-    ValueError: A name is unsafe, or a number has two spellings such as 1 and
-      1.0. Programs write 1.0 if another row of the column is empty. The message
-      begins with `where`, such as `column 'label' has`.
+  Unsafe names are rejected, and a number with two spellings such as 1 and 1.0.
+  Programs write 1.0 if another row of the column is empty.
   """
   names = sorted(names)
   names_lib.check(where, names)

@@ -45,7 +45,7 @@ def dirichlet(
   ] = 'free',
   size_alpha: Annotated[
     float,
-    Setting('Concentration of --dirichlet.sizes=dirichlet.', gt=0),
+    Setting('Concentration of client sizes with sizes=dirichlet.', gt=0),
   ] = 1.0,
   min_examples: Annotated[
     int,

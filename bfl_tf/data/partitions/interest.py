@@ -50,11 +50,6 @@ def interest(
   The last clients are the largest. The draw is repeated, at most 1000 times,
   until each client has `min_examples`.
 
-  Args:
-    proportion: Share of a class without interest, relative to the client's own
-      class; 1 for no preference.
-    sizes: 'uniform' in (0, 1), 'exponential', or 'equal'.
-
   References:
     M. Makni. Deriving FL-SWAG as a one-shot method. 2022, algorithm 4.
   """
