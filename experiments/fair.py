@@ -125,8 +125,9 @@ class Comparison(NamedTuple):
 
 _IID = {'partition': 'iid'}
 _MANY = {
-  'partition': 'dirichlet_equal',
-  'dirichlet_equal.alpha': 0.1,
+  'partition': 'dirichlet',
+  'dirichlet.sizes': 'equal',
+  'dirichlet.alpha': 0.1,
   'num_clients': 100,
   'clients_per_round': 10,
 }

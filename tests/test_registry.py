@@ -31,6 +31,12 @@ def test_unknown_names_are_rejected(name):
     registry.resolve('pooling', name, TABLE)
 
 
+def test_the_error_for_an_old_name_contains_the_new_one():
+  for old, new in registry.RENAMED.items():
+    with pytest.raises(ValueError, match=new):
+      registry.resolve('partition', old, TABLE)
+
+
 @pytest.fixture
 def module(tmp_path, monkeypatch):
   """Path of a user module that can be imported by its name."""

@@ -31,21 +31,11 @@ def from_arrays(
 ) -> columns.Dataset:
   """Checks four arrays and returns them as a data set without validation split.
 
-  Args:
-    name: Value of `--dataset`, for error messages.
-    x_train: uint8 images `[num_examples, height, width(, channels)]`, float
-      images with channels, or features `[num_examples, num_features]` of any
-      numbers.
-    y_train: Classes `[num_examples]` as integers, whole floats or bools, or as
-      one-hot rows.
-    x_test: Test examples, as `x_train`.
-    y_test: Test labels, as `y_train`.
-    num_classes: Number of classes, if the source specifies it; otherwise the
-      training labels must contain every class up to the largest.
-    is_numeric: Whether the labels are numbers `[num_examples]`, not classes.
-
-  Raises:
-    ValueError: An array is invalid; the message names data set and array.
+  Examples are uint8 images `[num_examples, height, width(, channels)]`, float
+  images with channels, or features `[num_examples, num_features]`. Labels
+  `[num_examples]` are integers, whole floats or bools, or one-hot rows; or
+  numbers, if `is_numeric`. Without `num_classes`, the training labels must
+  contain every class up to the largest. Errors begin with `--dataset=<name>`.
   """
   where = f'--dataset={name}'
   train = examples(where, 'x_train', x_train, 'y_train', y_train, is_numeric)

@@ -13,12 +13,10 @@ from bfl_tf.data import moments as moments_lib
 class Split(NamedTuple):
   """Examples as columns.
 
-  Attributes:
-    x: uint8 or float32 images `[num_examples, height, width, channels]`, or
-      float32 features `[num_examples, num_features]`. A missing number of a
-      table is NaN.
-    y: int32 classes, or float32 numbers, `[num_examples]`.
-    ids: Site of each example, `[num_examples]`, or None.
+  `x` are uint8 or float32 images `[num_examples, height, width, channels]`, or
+  float32 features `[num_examples, num_features]`; a missing number of a table
+  is NaN. `y` are int32 classes or float32 numbers, `[num_examples]`. `ids` is
+  the site of each example, `[num_examples]`.
   """
 
   x: np.ndarray
@@ -63,20 +61,15 @@ class Dataset:
 
   Attributes:
     name: Value of `--dataset`.
-    num_classes: Number of classes; labels are below it. 0 if labels are
-      numbers.
+    num_classes: 0 if labels are numbers.
     train: Training examples of clients and server.
     validation: Held-out training examples; may be empty, as `train.take([])`.
-    test: Test examples.
     rows: `[num_train]`, index of each training example in the source; None if
       no training examples were held out.
-    calibration: Held-out examples for thresholds and temperatures, or None.
-    class_names: Names of the classes, if the source has them.
+    calibration: Held-out examples for thresholds and temperatures.
     features: Features of a table, `[num_features]`; empty for arrays.
-    moments: Moments for the normalization; None for those of the training
-      examples.
+    moments: Moments of inputs; None for those of the training examples.
     numbers: Moments of numeric labels; None for those of the training examples.
-    notation: Notation of a table's cells.
     notes: Lines to print about the source: a description, warnings.
   """
 
@@ -95,11 +88,7 @@ class Dataset:
   notes: tuple[str, ...] = ()
 
   def recoded(self, features: encoding.Features) -> 'Dataset':
-    """Returns the data set with its rows encoded by the features of all sites.
-
-    Raises:
-      ValueError: The columns differ, or a cell has a category that no site has.
-    """
+    """Returns the data set, encoded with the features of all sites."""
     splits: dict[str, Any] = {
       name: split._replace(x=encoding.recode(split.x, self.features, features))
       for name, split in self.splits.items()
@@ -167,16 +156,9 @@ class Dataset:
 def stratify(
   labels: np.ndarray, fraction: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Takes a fraction of every class.
+  """Returns sorted indices of a fraction of every class, and of the rest.
 
-  Args:
-    labels: Integer classes `[num_examples]`.
-    fraction: Fraction of each class; quotas are rounded so that their sum is
-      the rounded total.
-    rng: Random generator for the choice of examples and for ties.
-
-  Returns:
-    Sorted indices of the taken examples, and of the rest.
+  Quotas are rounded so that their sum is the rounded total.
   """
   sizes = np.bincount(labels)
   exact = fraction * sizes

@@ -5,7 +5,7 @@ by name, so that their order in the file does not matter. Errors count rows as a
 spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 import csv
 import os
 import pathlib
@@ -17,8 +17,8 @@ import numpy as np
 from bfl_tf.data import arrays, encoding, table_format
 from bfl_tf.declare import registry
 
+_WHOLE = re.compile(r'^(-?\d+)\.0+$')
 _LARGEST = np.finfo(np.float32).max
-_WHOLE = re.compile(r'(-?\d+)\.0+')
 # Columns of names, dates or notes have fewer cells per category.
 _CELLS_PER_CATEGORY = 3
 
@@ -37,9 +37,7 @@ def read(
 ) -> Any:
   """Returns the stripped cells of a UTF-8 file as a data frame of texts.
 
-  Raises:
-    ValueError: The file cannot be read, or has no header of distinct names. The
-      message begins with `where`.
+  Errors of this module begin with `where`.
   """
   import pandas
 
@@ -96,38 +94,26 @@ def encode(
   like: encoding.Features = (),
   notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> tuple[np.ndarray, encoding.Features]:
-  """Encodes the columns of a table as features.
+  """Encodes the columns of a table of texts as features.
 
-  Args:
-    where: Name of the file in errors.
-    table: Cells as text.
-    categorical: Columns of categories, even if their cells are numbers. Other
-      columns are categorical if no cell is a number.
-    like: Features of another table; this table is encoded in the same way.
-    notation: Notation of numbers and missing values.
-
-  Returns:
-    `[num_rows, num_features]` float32, NaN where a number is missing; and the
-    features.
-
-  Raises:
-    CellError: Columns cannot be encoded; the message names up to ten of them.
+  The result is `[num_rows, num_features]` float32, NaN where a number is
+  missing; and the features. A column is categorical if it is listed, or if no
+  cell is a number. With the features `like` of another table, the table is
+  encoded in the same way. A `CellError` names up to ten bad columns.
   """
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
     known.setdefault(feature.column, []).append(feature)
-  found, values, defects, counts = [], [], [], {}
+  features, values, defects, counts = [], [], [], {}
   for name, cells in table.items():
     try:
-      features, x = _encode(
-        cells, name in categorical, known.get(name), notation
-      )
+      own, x = _encode(cells, name in categorical, known.get(name), notation)
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
-      is_text = np.isnan(notation.numbers([*cells]))
-      counts[name] = int(sum(is_text & ~notation.is_missing([*cells])))
+      is_text = np.isnan(notation.numbers(cells)) & ~notation.is_missing(cells)
+      counts[name] = int(is_text.sum())
     else:
-      found += features
+      features += own
       values += x
   if defects:
     fix = (
@@ -140,7 +126,7 @@ def encode(
       f'for missing values in --missing_values, {fix}.',
       counts,
     )
-  return np.stack(values, axis=1), tuple(found)
+  return np.stack(values, axis=1), tuple(features)
 
 
 def rows_like(
@@ -149,17 +135,10 @@ def rows_like(
   where: str = '',
   notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> np.ndarray:
-  """Returns the rows of a table, encoded with the features of another table.
+  """Returns the rows of a .csv, encoded with the features of another table.
 
-  Args:
-    path: The .csv file.
-    features: Features of the other table, such as `Dataset.features` or a run's
-      `task.features`.
-    where: Name of the file in errors.
-    notation: Notation of the other table, such as a config's `notation`.
-
-  Raises:
-    ValueError: A column is missing, or cells do not match the features.
+  Features and notation are those of a `Dataset`, or of a run: `task.features`
+  and `config.notation`.
   """
   where = where or str(path)
   if not features:
@@ -175,89 +154,75 @@ def encode_like(
   table: Any,
   features: encoding.Features,
   where: str,
-  notation: table_format.TableFormat = table_format.DEFAULT,
+  notation: table_format.TableFormat,
 ) -> np.ndarray:
   """Returns the rows of a table of `read`, as `rows_like` does."""
   used = encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
-  numbers = {f.column for f in features if f.value is None}
-  categorical = {*used} - numbers
+  categorical = {*used} - {f.column for f in features if f.value is None}
   return encode(where, table[used], categorical, features, notation)[0]
 
 
 def _encode(cells, is_categorical, like, notation):
   """Returns the features of a column, and the float32 values of each."""
-  texts = cells.tolist()
-  numbers = np.full(len(texts), np.nan)
-  if not is_categorical:
-    numbers = notation.numbers(texts)
-  is_number = np.isfinite(numbers) & (abs(numbers) <= _LARGEST)
-  at = np.full(len(texts), None, object)
-  rest = np.flatnonzero(~is_number)
-  words = [texts[i] for i in rest]
+  texts = cells.to_numpy()
+  numbers = notation.numbers(texts)
+  is_number = (abs(numbers) <= _LARGEST) & (not is_categorical)
+  values, words = np.full(cells.size, None), texts[~is_number]
   # 1.0 and 1 are the same category.
-  at[rest] = [
-    '' if gap else _WHOLE.sub(r'\1', word) if _WHOLE.fullmatch(word) else word
+  values[~is_number] = [
+    '' if gap else _WHOLE.sub(r'\1', word)
     for word, gap in zip(words, notation.is_missing(words))
   ]
-  if not like:
-    if not is_categorical:
-      _check(texts, at, numbers, notation)
-    like = encoding.of_column(cells.name, {*at})
+  if not (like or is_categorical):
+    _check(cells, values, numbers, notation)
+  like = like or encoding.of_column(cells.name, {*values})
   known = [feature.value for feature in like]
-  for i in rest:
-    if at[i] not in known:
+  for row, value in zip(cells.index[~is_number], values[~is_number]):
+    if value not in known:
       why = 'not a finite number' if None in known else 'new to the run'
       raise ValueError(
-        f'{at[i]!r} in row {cells.index[i]}, '
-        f'{why if at[i] else "a missing value, which no site had in training"}'
+        f'{value!r} in row {row}, '
+        f'{why if value else "a missing value, which no site had in training"}'
       )
   finite = np.where(is_number, numbers, np.nan)
   return like, [
-    np.float32(finite if value is None else at == value) for value in known
+    np.float32(finite if value is None else values == value) for value in known
   ]
 
 
-def _check(texts, at, numbers, notation):
+def _check(cells, values, numbers, notation):
   """Raises a ValueError if a column holds neither numbers nor categories."""
-  rows = [row for row, word in enumerate(at, start=2) if word]
-  words = [texts[row - 2] for row in rows]
-  if words:
-    for row, word in zip(rows, words):
-      if not word.isprintable():
-        raise ValueError(f'an invisible character: {word!r} in row {row}')
-    given = [text for text, word in zip(texts, at) if word != '']
-    check_notation(zip(rows, words), given, notation)
-  is_number = ~np.isnan(numbers)
-  if words and is_number.any():
+  words = cells[values.astype(bool)]
+  for row, word in words.items():
+    if not word.isprintable():
+      raise ValueError(f'an invisible character: {word!r} in row {row}')
+  check_notation(words, cells[values != ''], notation)
+  known = numbers[~np.isnan(numbers)]
+  if words.size and known.size:
     raise ValueError(
-      f'numbers, and {len(words)} cells that are not finite float32 numbers: '
-      f'{words[0]!r} in row {rows[0]}'
+      f'numbers, and {words.size} cells that are not finite float32 numbers: '
+      f'{words.iloc[0]!r} in row {words.index[0]}'
     )
-  distinct = len({*at} - {'', None})
-  if len(words) < _CELLS_PER_CATEGORY * distinct:
+  distinct = len({*values} - {'', None})
+  if words.size < _CELLS_PER_CATEGORY * distinct:
     raise ValueError(
-      f'{distinct} texts in {len(words)} cells, too many for categories'
+      f'{distinct} texts in {words.size} cells, too many for categories'
     )
-  if is_number.any() and arrays.is_lost(numbers[is_number]):
+  if known.size and arrays.is_lost(known):
     raise ValueError(arrays.LOST)
 
 
 def check_notation(
-  words: Iterable[tuple[int, str]],
-  given: Collection[str],
-  notation: table_format.TableFormat,
+  words: Any, known: Any, notation: table_format.TableFormat
 ) -> None:
   """Raises a ValueError for a text that is a number in another notation.
 
-  `words` are rows and texts of a column that are not numbers, and `given` is
-  all texts that are not missing values.
+  `words` are the cells of a column that are not numbers, and `known` are all
+  its cells that are not missing values.
   """
-  first: dict[str, int] = {}
-  for row, word in words:
-    first.setdefault(word, row)
-  for word, row in first.items():
-    if remedy := notation.remedy(word, given):
+  for row, word in words.drop_duplicates().items():
+    if remedy := notation.remedy(word, known):
       raise ValueError(
         f'the number {word!r} in row {row} as a text (to read it: {remedy})'
       )

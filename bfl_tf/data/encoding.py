@@ -21,10 +21,8 @@ _SHOWN = 4
 class Feature(NamedTuple):
   """The meaning of one number of an example.
 
-  Attributes:
-    column: Name of the column in the table.
-    value: None for the number of the column. Otherwise the category that is
-      marked with 1, or `''` for a missing value.
+  `value` is None for the number of the column. Otherwise it is the category
+  that is marked with 1, or `''` for a missing value.
   """
 
   column: str
@@ -48,12 +46,7 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
 
 
 def describe(x: np.ndarray, features: Features) -> str:
-  """Returns the kinds of the columns of a table, such as `2 numbers`.
-
-  Args:
-    x: Rows, `[num_rows, num_features]`.
-    features: Features of the table.
-  """
+  """Returns the kinds of the columns of a table, such as `2 numbers`."""
   values: dict[str, list[str]] = {f.column: [] for f in features}
   varying, gaps = set(), 0.0
   for (column, value), cells in zip(features, x.T):
@@ -91,12 +84,7 @@ def has_gaps(features: Features) -> np.ndarray:
 
 
 def union(mine: Features, theirs: Features) -> Features:
-  """Returns the union of the features of two sites, in column order of `mine`.
-
-  Raises:
-    ValueError: The columns differ, or a column has numbers at one site and
-      categories at the other.
-  """
+  """Returns the features of two sites, in column order of `mine`."""
   _check_columns(mine, theirs)
   values: dict[str, set[str | None]] = {}
   for column, value in (*mine, *theirs):
@@ -113,16 +101,7 @@ def union(mine: Features, theirs: Features) -> Features:
 
 
 def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
-  """Returns the rows of a site, encoded with the features of all sites.
-
-  Args:
-    x: Rows of the site, `[num_rows, len(mine)]`.
-    mine: Features of the site.
-    wanted: Features of all sites.
-
-  Raises:
-    ValueError: The columns differ, or a feature of `mine` is not in `wanted`.
-  """
+  """Returns the rows of a site, encoded with the features of all sites."""
   if mine == wanted:
     return x
   out = np.zeros([len(x), len(wanted)], x.dtype)

@@ -38,16 +38,12 @@ def load(
 
   Args:
     dataset: A key of `builtin.BUILTIN`; an image classification set of
-      TensorFlow Datasets, or `tiny_imagenet`; a `file.npz` with `x_train,
-      y_train, x_test, y_test` or `x, y`; a `file.csv`; or a
-      `package.module:function` that takes no arguments and returns those four
-      arrays or a `Dataset`.
+      TensorFlow Datasets; a `file.npz` with `x_train, y_train, x_test, y_test`
+      or `x, y`; a `file.csv`; or a `package.module:function` that takes no
+      arguments and returns those four arrays or a `Dataset`.
     seed: Random seed of the validation split.
     is_numeric: Whether labels are numbers, not classes.
     **reading: Fields of `DatasetConfig` that apply to this source.
-
-  Raises:
-    ValueError: The data set is invalid; the message names the flag and the fix.
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
   _check_flags(read)
@@ -116,12 +112,7 @@ def _load(read, is_numeric):
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
-  """Returns the result of a user's function: a data set or four arrays.
-
-  Args:
-    flag: Name of the flag, for error messages.
-    name: `package.module:function`.
-  """
+  """Returns the result of a user's function: a data set or four arrays."""
   result = user_code.call(f'--{flag}={name}', registry.resolve(flag, name, {}))
   is_four = isinstance(result, tuple | list) and len(result) == 4
   if not is_four and not isinstance(result, columns.Dataset):

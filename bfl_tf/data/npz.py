@@ -21,14 +21,6 @@ def load(
 
   Optional arrays are `client_ids`, the site of each row of `x_train` or `x`,
   `client_ids_test`, the site of each row of `x_test`, and `class_names`.
-
-  Args:
-    reading: Path of the file as `dataset`, with arrays as of
-      `arrays.from_arrays`; `num_classes` for a file without class names.
-    is_numeric: Whether labels are numbers, not classes.
-
-  Raises:
-    ValueError: The file cannot be read, or an array is invalid.
   """
   path = reading.dataset
   found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))

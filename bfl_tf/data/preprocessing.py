@@ -9,13 +9,7 @@ from bfl_tf.startup import tf
 
 
 def normalize(x: tf.Tensor, mean: np.ndarray, std: np.ndarray) -> tf.Tensor:
-  """Casts to float32 and standardises the last axis.
-
-  Args:
-    x: uint8 or float `[batch, ..., channels]`; NaN in a table becomes the mean.
-    mean: float32 `[channels]`.
-    std: float32 `[channels]`, a standard deviation.
-  """
+  """Casts to float32 and standardises the last axis; NaN becomes the mean."""
   x = tf.cast(x, tf.float32)
   if x.shape.rank == 4 and x.shape[3] > 1:
     # TensorFlow broadcasts slowly over few channels: use the rows of an image.
@@ -37,16 +31,9 @@ def augment(
 ) -> tf.Tensor:
   """Crops each padded image at random, and flips it with probability 1/2.
 
-  Args:
-    x: Images `[batch, height, width, channels]` of any type; only the batch
-      size may be unknown.
-    seed: `[2]` ints; the same seed gives the same bits.
-    padding: Number of pixels on each side; a crop has one of `2 * padding + 1`
-      offsets along each axis.
-    pad: One of `PADS`; a reflection does not repeat the pixel at the edge.
-
-  Returns:
-    Images of the same shape and type.
+  Images `[batch, height, width, channels]` of any type keep it; only the batch
+  size may be unknown. A crop has one of `2 * padding + 1` offsets along each
+  axis. A reflection of `PADS` does not repeat the pixel at the edge.
   """
   x = tf.convert_to_tensor(x)
   height, width = x.shape[1:3]

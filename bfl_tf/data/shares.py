@@ -26,18 +26,8 @@ def hold_out(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, about the same of each class.
 
-  Args:
-    where: Name of the data in errors.
-    split: Examples; without ids, they belong to one site.
-    flag: Name of the flag of the fraction.
-    fraction: Fraction of each site's examples, in (0, 1); at least one example
-      per site.
-
-  Returns:
-    Sorted indices of the held-out examples, and of the rest.
-
-  Raises:
-    ValueError: A site has too few examples; the message names it and the flag.
+  Returns sorted indices of the held-out examples, at least one per site, and of
+  the rest. Errors name the data `where` and the flag of the fraction.
   """
   x, y, ids = split
   held, rest = [], []
@@ -62,13 +52,8 @@ def without_small_sites(
 ) -> columns.Dataset:
   """Leaves out sites that have fewer than `least` examples in a split.
 
-  Args:
-    dataset: Data set, whose notes then list these sites.
-    name: Name of the split: `train` changes all splits, `test` only itself.
-    least: Minimum number of examples; 0 keeps all sites.
-
-  Raises:
-    ValueError: The examples have no sites, or all sites are too small.
+  The notes of the data set then list these sites. The split `train` changes all
+  splits, and `test` only itself.
   """
   sizes = {site: len(rows) for site, rows in dataset.splits[name].sites}
   small = [site for site, size in sizes.items() if size < least]
@@ -132,15 +117,8 @@ def take(
 ) -> columns.Dataset:
   """Moves a share of the training examples to the split `name`.
 
-  Args:
-    dataset: Data set without this split.
-    name: Name of the split.
-    flag: Name of the flag of the fraction.
-    fraction: Fraction of each site's examples, as in `hold_out`; 0 takes none.
-    seed: Random seed; if given, the fraction is of each class over all sites.
-
-  Raises:
-    ValueError: The share is empty, too large or exists already.
+  The share is a fraction of each site's examples, as in `hold_out`. With a
+  random seed, it is a fraction of each class over all sites.
   """
   if not fraction:
     return dataset

@@ -17,24 +17,18 @@ def test_clients(
 
   The test examples of a class are divided in proportion to the numbers of
   training examples of this class, rounded so that every example is assigned. A
-  client without training examples of a class has no test examples of it.
-
-  Args:
-    y_train: `[num_train]`, integer labels.
-    y_test: `[num_test]`, integer labels.
-    clients: Indices of each client's training examples.
-    seed: Random seed.
-
-  Returns:
-    `[num_test]`, client of each test example; -1 for a class that no client
-    has.
+  client without training examples of a class has no test examples of it. The
+  result `[num_test]` is the client of each test example; -1 for a class that no
+  client has.
   """
-  found = np.full(len(y_test), -1)
+  client = np.full(len(y_test), -1)
   generator = seeds.generator(seed, 'test_clients')
   for label in np.unique(y_test):
     counts = np.array([np.sum(y_train[rows] == label) for rows in clients])
     if counts.any():
       rows = generator.permutation(np.flatnonzero(y_test == label))
       ends = np.round(np.cumsum(counts) / counts.sum() * len(rows)).astype(int)
-      found[rows] = np.repeat(np.arange(len(clients)), np.diff(ends, prepend=0))
-  return found
+      client[rows] = np.repeat(
+        np.arange(len(clients)), np.diff(ends, prepend=0)
+      )
+  return client

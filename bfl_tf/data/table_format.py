@@ -1,9 +1,8 @@
 """Notation of the cells of a table, and numbers in another notation."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable
 import dataclasses
 import functools
-import math
 import pathlib
 import re
 import shlex
@@ -28,16 +27,7 @@ _NAMED = {'space': ' \xa0\u202f', 'tab': '\t'}
 
 @dataclasses.dataclass(frozen=True)
 class TableFormat:
-  """Notation of the cells of a table.
-
-  Attributes:
-    separator: Character between cells, or `tab`; empty for a comma, and for a
-      tab in a .tsv file.
-    decimal: Decimal separator of numbers.
-    thousands: Separator of groups of three digits, or `space`; empty for none.
-    missing_values: Texts and numbers of missing cells, besides common texts
-      such as `NA`.
-  """
+  """Notation of the cells of a table; the fields are flags of a run."""
 
   separator: str = ''
   decimal: str = '.'
@@ -60,47 +50,40 @@ class TableFormat:
     default = '\t' if pathlib.PurePath(path).suffix.lower() == '.tsv' else ','
     return _NAMED.get(self.separator, self.separator) or default
 
-  @functools.cached_property
-  def _missing(self) -> frozenset[str]:
-    return frozenset((*_MISSING, *self.missing_values))
-
-  def is_missing(self, cells: Sequence[str]) -> np.ndarray:
+  def is_missing(self, cells: Iterable[str]) -> np.ndarray:
     """Returns for each cell whether it is a missing value, `[num_cells]`."""
-    missing = np.array([cell in self._missing for cell in cells], bool)
+    marks = {*_MISSING, *self.missing_values}
+    missing = np.array([cell in marks for cell in cells], bool)
     if self.missing_values:
-      numbers = self._read(self.missing_values)
-      missing |= np.isin(self._read(cells), numbers)
+      missing |= np.isin(self._read(cells), self._read(self.missing_values))
     return missing
 
-  def numbers(self, cells: Sequence[str]) -> np.ndarray:
+  def numbers(self, cells: Iterable[str]) -> np.ndarray:
     """Returns float64 numbers `[num_cells]`; NaN for missing and other texts.
 
     If every cell that is not missing is a percentage, `45%` is 0.45.
     """
-    found = self._read(cells)
-    if not (self.missing_values or np.isnan(found).any()):
-      return found
-    missing = self.is_missing(cells)
-    known = [cell for cell, gap in zip(cells, missing) if not gap]
-    if known and all(cell.endswith('%') for cell in known):
-      found = self._read([c.removesuffix('%').rstrip() for c in cells]) / 100
-    found[missing] = math.nan
-    return found
+    numbers = self._read(cells)
+    if self.missing_values or np.isnan(numbers).any():
+      missing = self.is_missing(cells)
+      known = [cell for cell, gap in zip(cells, missing) if not gap]
+      if known and all(cell.endswith('%') for cell in known):
+        numbers = self._read(c.removesuffix('%').rstrip() for c in cells) / 100
+      numbers[missing] = np.nan
+    return numbers
 
   def _read(self, cells):
     is_number = _pattern(self.decimal, self.thousands).fullmatch
     gone = _NAMED.get(self.thousands, self.thousands)
     table = str.maketrans(self.decimal, '.', gone)
     return np.array(
-      [float(c.translate(table)) if is_number(c) else math.nan for c in cells]
+      [float(c.translate(table)) if is_number(c) else np.nan for c in cells]
     )
 
-  def remedy(self, word: str, all_cells: Collection[str]) -> str:
+  def remedy(self, word: str, all_cells: Iterable[str]) -> str:
     """Returns how to read a word that is a number in another notation, or ''.
 
-    Args:
-      word: Text that is not a number in this notation.
-      all_cells: All texts of its column that are not missing values.
+    `all_cells` are all texts of its column that are not missing values.
     """
     flags = self._flags([word])
     same = [flag for flag in self._flags(all_cells) or flags if flag]

@@ -22,11 +22,10 @@ def load(
   where, notation = f'--dataset={reading.dataset}', reading.notation
   table = csv_files.read(where, reading.dataset, notation)
   _check_roles(where, reading, table, is_numeric)
-  of_site = [reading.client_column] if reading.client_column else []
-  apart = [reading.label_column, *of_site]
-  unused = {*apart, *reading.ignore_columns}
-  wanted = [name for name in table if name not in unused]
-  if not wanted:
+  label, site = reading.label_column, reading.client_column
+  apart = [label, *filter(None, [site])]
+  columns_of_x = table.drop(columns=[*apart, *reading.ignore_columns])
+  if not columns_of_x.columns.size:
     raise ValueError(f'{where} has no column left to use as a feature.')
   for name in apart:
     for row, cell in table[name][notation.is_missing(table[name])].items():
@@ -34,22 +33,20 @@ def load(
         f'{where}: row {row}, column {name!r} has {cell!r}: write a value, or '
         'remove the row.'
       )
-  for name in {*of_site} - {*reading.categorical_columns}:
-    ordered(f'{where}: column {name!r} has', {*table[name]})
+  if site and site not in reading.categorical_columns:
+    ordered(f'{where}: column {site!r} has', {*table[site]})
   x, features = csv_files.encode(
-    where, table[wanted], reading.categorical_columns, (), notation
+    where, columns_of_x, reading.categorical_columns, (), notation
   )
-  names: tuple[str, ...] = ()
-  if is_numeric:
-    y = _numbers(where, table[reading.label_column], notation)
-  else:
-    y, names = classes(where, reading, table[reading.label_column])
-  ids = [np.array(table[name], str) for name in of_site]
-  rows = columns.Split(x, y, ids[0] if ids else None)
+  y, names = (
+    (_numbers(where, table[label], notation), ())
+    if is_numeric
+    else classes(where, reading, table[label])
+  )
+  rows = columns.Split(x, y, np.array(table[site], str) if site else None)
   known = len(names) or reading.num_classes
-  dataset = arrays.from_splits(reading.dataset, known, rows)
   return dataclasses.replace(
-    dataset,
+    arrays.from_splits(reading.dataset, known, rows),
     class_names=names,
     features=features,
     notation=notation,
@@ -143,52 +140,47 @@ def classes(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Numbers the labels in order: integers by value, other labels by text.
 
-  If `num_classes` is set, integers from 0 are unchanged.
-
-  Returns:
-    int32 `[len(cells)]`, and the names of all classes.
+  If `num_classes` is set, integers from 0 are unchanged. Returns int32
+  `[len(cells)]`, and the names of all classes.
   """
-  column, texts = f'{where}: column {cells.name!r}', list(cells)
-  found = ordered(f'{column} has', set(texts))
+  column = f'{where}: column {cells.name!r}'
+  names = ordered(f'{column} has', {*cells})
   try:
     _check_texts(cells, reading)
   except ValueError as error:
     raise ValueError(f'{column} has {error}.') from error
-  if all(re.fullmatch(r'\d{1,9}', name) for name in found):
-    if reading.num_classes:
-      names = tuple(map(str, range(reading.num_classes)))
-      return np.array([*map(int, texts)], np.int32), names
-  elif reading.num_classes not in (0, len(found)):
-    raise ValueError(
-      f'--num_classes={reading.num_classes}: {column} has {len(found)} texts '
-      f'({", ".join(found[:5])}); with more classes than are seen, labels must '
-      'be integers from 0.'
-    )
-  numbers = {text: number for number, text in enumerate(found)}
-  return np.array([numbers[text] for text in texts], np.int32), tuple(found)
+  if reading.num_classes:
+    if all(re.fullmatch(r'\d{1,9}', name) for name in names):
+      known = tuple(map(str, range(reading.num_classes)))
+      return cells.to_numpy().astype(np.int32), known
+    if reading.num_classes != len(names):
+      raise ValueError(
+        f'--num_classes={reading.num_classes}: {column} has {len(names)} texts '
+        f'({", ".join(names[:5])}); with more classes than are seen, labels '
+        'must be integers from 0.'
+      )
+  numbers = {name: number for number, name in enumerate(names)}
+  return np.array([numbers[name] for name in cells], np.int32), tuple(names)
 
 
 def _check_texts(cells, reading):
   """Rejects labels that are fractions, or numbers in another notation."""
   if cells.name in reading.categorical_columns:
     return
-  numbers = reading.notation.numbers([*cells])
+  numbers = reading.notation.numbers(cells)
   if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
     raise ValueError(
       'fractions: for regression, set --likelihood=gaussian; for classes, list '
       'the column in --categorical_columns'
     )
-  words = cells[np.isnan(numbers)]
-  csv_files.check_notation(words.items(), [*cells], reading.notation)
+  csv_files.check_notation(cells[np.isnan(numbers)], cells, reading.notation)
 
 
 def ordered(where: str, names: Iterable[str]) -> list[str]:
   """Returns classes or sites in the order of their numbers.
 
-  Raises:
-    ValueError: A name is unsafe, or a number has two spellings such as 1 and
-      1.0. Programs write 1.0 if another row of the column is empty. The message
-      begins with `where`, such as `column 'label' has`.
+  Unsafe names are rejected, and a number with two spellings such as 1 and 1.0.
+  Programs write 1.0 if another row of the column is empty.
   """
   names = sorted(names)
   names_lib.check(where, names)
@@ -204,9 +196,9 @@ def ordered(where: str, names: Iterable[str]) -> list[str]:
 
 
 def _numbers(where, cells, notation):
-  numbers = notation.numbers([*cells])
+  numbers = notation.numbers(cells)
   for row, text in cells[np.isnan(numbers)].items():
-    remedy = notation.remedy(text, [*cells])
+    remedy = notation.remedy(text, cells)
     raise ValueError(
       f'{where}: column {cells.name!r} has {text!r} in row {row}, which is not '
       f'a number: correct it, {f"set {remedy}, " if remedy else ""}or set '

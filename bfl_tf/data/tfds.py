@@ -20,17 +20,7 @@ from bfl_tf.declare import registry, user_code
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
-  """Loads a training and a test split.
-
-  Args:
-    name: Name in TFDS, such as `cifar10`; may include config and version.
-    train_split: TFDS split of the training examples, such as `train[:10000]`.
-    test_split: TFDS split of the test examples.
-
-  Raises:
-    ValueError: The set or split is unknown, is not image classification, or
-      cannot be downloaded.
-  """
+  """Loads a training and a test split; the name may include the version."""
   builder, num_classes = _open('dataset', name)
   # The test split goes first, because some sets lack it.
   _check_split(builder, 'test_split', test_split)

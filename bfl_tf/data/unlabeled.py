@@ -37,20 +37,12 @@ def load_unlabeled(
   Args:
     name: Value of `--dataset`, as in `load`; an .npz file needs `x_train` only,
       a .csv file the features of `like`.
-    split: TFDS split; no other split is read. Other data sets have `train`
-      only.
-    like: Data set of the clients.
+    split: TFDS split; other data sets have `train` only.
+    like: Data set of the clients; the result has its shape and type.
     resize: Whether to convert images to the height, width and channels of
       `like`. Interpolation is linear, with antialiasing for smaller images.
-      Grey is repeated in every colour, and colours become their luma. The range
-      of values is unchanged.
+      Grey is repeated in every colour, and colours become their luma.
     flag: Name of the flag, for error messages.
-
-  Returns:
-    Images, or features, `[num_examples, ...]` of the shape and type of `like`.
-
-  Raises:
-    ValueError: The examples do not fit `like`; the message names the fix.
   """
   where = f'--{flag}={name}'
   images = np.asarray(_load(flag, name, split, like))

@@ -2,7 +2,7 @@
 
 A comparison has one difference per seed. The seed fixes partition and initial
 weights, so methods are paired by seed. A comparison holds if the one-sided test
-of `bfl_tf.runs.significance` at 5 % finds a mean above zero.
+of `hall` at 5 % finds a mean above zero.
 
 A claim holds if all of its comparisons hold. This needs no correction: the
 chance that all hold is at most the chance that one holds. A claim does not hold
@@ -35,6 +35,7 @@ import numpy as np
 
 from bfl_tf import files, run_files
 from bfl_tf.runs import significance, tables
+from experiments.harness import hall
 from experiments.harness.cells import (
   Cell,
   Measure,
@@ -159,7 +160,7 @@ class Result:
   @functools.cached_property
   def test(self) -> significance.Test | None:
     """Returns the test over the available seeds, or None below two seeds."""
-    return significance.student(self._finite)
+    return hall.test(self._finite)
 
   @property
   def _finite(self):
@@ -176,10 +177,11 @@ class Result:
     if not self.seeds:
       return f'{statement}: no finished run'
     margin = self.comparison.margin
+    error = significance.standard_error(self._finite)
     seeds = f'{self.seeds} of {self.differences.size} seeds'
     return (
       f'{statement}: {np.nanmean(self.differences):+.3f}'
-      f'{f" ± {self.test.standard_error:.3f}" if self.test else ""} '
+      f'{f" ± {error:.3f}" if self.test else ""} '
       f'{self.comparison.measure.label}'
       f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
       f'{f", {self._details(num_comparisons)}" if self.test else ""}: {verdict}'
@@ -189,9 +191,9 @@ class Result:
     test = self.test
     return (
       f'one-sided tests at {significance.LEVEL:.0%} with '
-      f'{test.degrees_of_freedom} degrees of freedom, holds above '
-      f'{significance.threshold(self._finite):.3f}, fails below '
-      f'{-significance.threshold(-self._finite, num_comparisons):.3f}, '
+      f'{self.seeds - 1} degrees of freedom, holds above '
+      f'{hall.threshold(self._finite):.3f}, fails below '
+      f'{-hall.threshold(-self._finite, num_comparisons):.3f}, '
       f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
     )
 

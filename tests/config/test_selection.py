@@ -47,6 +47,8 @@ def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
   config = Config(partition='dirichlet', settings={'dirichlet.alpha': 2})
   assert values(config, 'partition') == {
     'alpha': 2.0,
+    'sizes': 'free',
+    'size_alpha': 1.0,
     'min_examples': 10,
   }
   assert values(config, 'pooling') == {'min_scale': 1e-6}

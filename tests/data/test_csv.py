@@ -128,12 +128,6 @@ def test_columns_of_server_data_are_matched_by_name(tmp_path):
   )  # fmt: skip
   read = unlabeled.load_unlabeled(path, split='train', like=like, resize=False)
   assert read.tolist() == [[2, 1], [4, 3]]
-  with_missing_value = load(write(tmp_path, change(4, 'hue', '')))
-  path = write(tmp_path, [['1', '']], 'gap.csv', ['ash', 'hue'])
-  read = unlabeled.load_unlabeled(
-    path, split='train', like=with_missing_value, resize=False
-  )
-  np.testing.assert_array_equal(read, [[1, np.nan, 1]])
   bad = write(tmp_path, [['1']], 'bad.csv', ['hue'])
   with pytest.raises(ValueError, match="'ash'"):
     unlabeled.load_unlabeled(bad, split='train', like=like, resize=False)
@@ -232,13 +226,8 @@ BAD = {
     {},
   ),
   "row 9, column 'label' has 'NA'": (change(7, 'label', 'NA'), {}),
-  "row 9, column 'site'": (change(7, 'site', ' '), {}),
   'row 61': ([*rows(59), ['1', 'a', '2']], {}),
   "site 'alone' .*test_fraction": ([*rows(), ['1', 'alone', '2', 'red']], {}),
-  '--label_column': (rows(), {'label_column': 'cultivar'}),
-  '--ignore_columns': (rows(), {'ignore_columns': ('id',)}),
-  "column 'label'": (rows(labels=('0.5', '1', '2')), {}),
-  "'label' has '1' and '1.0'": (rows(labels=('0', '1', '1.0')), {}),
   'num_classes=2': (rows(labels=('0', '1', '2')), {'num_classes': 2}),
   'ash.*numbers whose spread': (
     [[f'{10**15 + i}', *r[1:]] for i, r in enumerate(rows())],

@@ -102,10 +102,6 @@ BAD = {
   '--decimal=;': ({}, {'decimal': ';'}),
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
   '--client_column and --label_column': ({}, {'client_column': 'label'}),
-  '--ignore_columns and --label_column': ({}, {'ignore_columns': ('label',)}),
-  '--ignore_columns and --client_column': (
-    {}, {**SITES, 'ignore_columns': ('site',)},
-  ),
   '--categorical_columns and --ignore_columns': (
     {}, {'ignore_columns': ('dose',), 'categorical_columns': ('dose',)},
   ),

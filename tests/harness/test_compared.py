@@ -57,7 +57,7 @@ def test_each_setting_has_a_paired_test_with_its_baseline(groups):
   nwa, lp, other_nwa, other_lp = found
   assert nwa['p_value'] is None and other_nwa['significant'] is None
   test = significance.student(np.array([0.1, 0.1, 0.2]))
-  assert lp['difference'] == pytest.approx(test.mean)
+  assert lp['difference'] == pytest.approx(0.4 / 3)
   assert lp['p_value'] == pytest.approx(2 * test.p_above)
   assert other_lp['difference'] == pytest.approx(0.05)
   # p is 0.057. A run of the last setting diverged, which therefore has no test.

@@ -10,7 +10,6 @@ from bfl_tf.data import partitions
 CIFAR = np.repeat(np.arange(10), 5000)
 OPTIONS = {
   'dirichlet': {'alpha': 5.0, 'min_examples': 1},
-  'dirichlet_equal': {'alpha': 0.3},
   'interest': {'min_examples': 1},
   'majority': {'major_fraction': 0.8},
   'shards': {'classes_per_client': 2},

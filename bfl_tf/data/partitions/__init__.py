@@ -9,8 +9,6 @@ The bounds of settings, and `num_clients`, are checked before the call.
 
 from bfl_tf.data.partitions.class_split import class_split
 from bfl_tf.data.partitions.dirichlet import dirichlet
-from bfl_tf.data.partitions.dirichlet_equal import dirichlet_equal
-from bfl_tf.data.partitions.dirichlet_sizes import dirichlet_sizes
 from bfl_tf.data.partitions.iid import iid
 from bfl_tf.data.partitions.interest import interest
 from bfl_tf.data.partitions.label_quantity import label_quantity
@@ -23,8 +21,6 @@ from bfl_tf.data.partitions.step import step
 PARTITIONS = {
   'class_split': class_split,
   'dirichlet': dirichlet,
-  'dirichlet_equal': dirichlet_equal,
-  'dirichlet_sizes': dirichlet_sizes,
   'iid': iid,
   'interest': interest,
   'label_quantity': label_quantity,

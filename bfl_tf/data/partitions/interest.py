@@ -41,17 +41,14 @@ def interest(
       choices=tuple(_DRAWS),
     ),
   ] = 'uniform',
-  min_examples: Annotated[int, splitting.MIN_EXAMPLES] = 10,
+  min_examples: Annotated[
+    int, Setting('Minimum number of examples per client.', ge=1)
+  ] = 10,
 ) -> list[np.ndarray]:
   """Splits each class by the clients' sizes and interests.
 
   The last clients are the largest. The draw is repeated, at most 1000 times,
   until each client has `min_examples`.
-
-  Args:
-    proportion: Share of a class without interest, relative to the client's own
-      class; 1 for no preference.
-    sizes: 'uniform' in (0, 1), 'exponential', or 'equal'.
 
   References:
     M. Makni. Deriving FL-SWAG as a one-shot method. 2022, algorithm 4.

@@ -32,14 +32,13 @@ def majority(
   Client k's major class is class k modulo the number of classes. If classes
   have equal sizes and their number divides `num_clients`, the major class is
   `major_fraction` of the client's examples, up to rounding. Otherwise the mixes
-  are scaled to the class totals, as in `dirichlet_equal`.
+  are scaled to the class totals, as in `dirichlet` with equal sizes.
   """
   pools = splitting.class_pools(labels, seed)
-  totals = np.array([pool.size for pool in pools])
-  minor_fraction = (1 - major_fraction) / max(1, totals.size - 1)
-  mixes = np.full((num_clients, totals.size), minor_fraction)
+  minor_fraction = (1 - major_fraction) / max(1, len(pools) - 1)
+  mixes = np.full((num_clients, len(pools)), minor_fraction)
   clients = np.arange(num_clients)
-  mixes[clients, clients % totals.size] = major_fraction
+  mixes[clients, clients % len(pools)] = major_fraction
   rng = seeds.generator(seed, 'majority')
   sizes = transport.equal_sizes(labels.size, num_clients, rng)
-  return splitting.deal(pools, transport.shares(np.log(mixes), sizes, totals))
+  return splitting.deal(pools, transport.shares(np.log(mixes), sizes, pools))

@@ -12,9 +12,6 @@ def natural(
   """Gives each client the examples of one site, in order of the site names.
 
   There are as many clients as sites. The seed has no effect.
-
-  Args:
-    client_ids: Site of each example, `[num_examples]`.
   """
   sites = columns.by_site(client_ids)
   if len(sites) != num_clients:

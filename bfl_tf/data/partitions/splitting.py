@@ -7,8 +7,6 @@ import numpy as np
 from bfl_tf import seeds
 from bfl_tf.declare.settings import Setting
 
-ALPHA = Setting('Concentration; small is heterogeneous.', gt=0)
-MIN_EXAMPLES = Setting('Minimum number of examples per client.', ge=1)
 CLASSES_PER_CLIENT = Setting('Number of classes per client.', ge=1)
 MAX_DRAWS = 1000
 
@@ -16,14 +14,7 @@ MAX_DRAWS = 1000
 def checked(
   parts: Iterable, num_examples: int, num_clients: int, overlap: bool = False
 ) -> list[np.ndarray]:
-  """Validates the index arrays of a partition and returns them as int32.
-
-  Args:
-    parts: Result of a partition function.
-    num_examples: Number of examples to partition.
-    num_clients: Expected number of arrays.
-    overlap: Whether clients may share an example.
-  """
+  """Validates the index arrays of a partition and returns them as int32."""
   arrays = [np.asarray(part) for part in parts]
   dealt = np.concatenate([*arrays, []])
   dealt = np.unique(dealt) if overlap else np.sort(dealt)
@@ -45,13 +36,7 @@ def class_pools(labels: np.ndarray, seed: int) -> list[np.ndarray]:
 
 
 def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
-  """Cuts each class's pool into the clients' shares.
-
-  Args:
-    pools: Indices of each class.
-    shares: Number of examples of each class per client, `[num_clients,
-      num_pools]`; each column adds up to the size of its pool.
-  """
+  """Cuts each class's pool into the shares `[num_clients, num_pools]`."""
   ends = np.cumsum(shares, axis=0)[:-1]
   cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
   return [sorted_indices(np.concatenate(parts)) for parts in zip(*cuts)]
@@ -65,15 +50,8 @@ def deal_mixes(
 ) -> list[np.ndarray]:
   """Cuts each class's pool by proportions over clients.
 
-  Args:
-    pools: Indices of each class.
-    draw: Function that draws proportions `[num_pools, num_clients]`, whose rows
-      add up to 1. It is called at most 1000 times.
-    num_clients: Number of clients.
-    min_examples: Minimum number of examples per client.
-
-  Raises:
-    ValueError: No draw gave each client `min_examples`.
+  The proportions `[num_pools, num_clients]`, whose rows add up to 1, are drawn
+  until each client has `min_examples`, at most 1000 times.
   """
   sizes = np.array([pool.size for pool in pools])
   enough = num_clients * min_examples <= sizes.sum()
@@ -111,16 +89,7 @@ def log_mixes(
 def counts(
   labels: np.ndarray, parts: Sequence[np.ndarray], num_classes: int
 ) -> np.ndarray:
-  """Returns the number of examples per client and class.
-
-  Args:
-    labels: Integer classes `[num_examples]`, all below `num_classes`.
-    parts: Index arrays, one per client.
-    num_classes: Number of columns.
-
-  Returns:
-    Counts `[num_clients, num_classes]`.
-  """
+  """Returns the number of examples per client and class."""
   rows = [np.bincount(labels[part], minlength=num_classes) for part in parts]
   return np.array(rows, np.int64).reshape(len(rows), num_classes)
 
@@ -130,18 +99,8 @@ def hold_out(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes class-balanced examples for the server (`--num_server_examples`).
 
-  Args:
-    labels: Integer classes `[num_examples]`.
-    num_examples: Number of examples to hold out.
-    seed: Non-negative integer.
-
-  Returns:
-    held: Sorted indices. Class counts differ by at most 1, but a class with
-      fewer examples than its quota is held out completely.
-    rest: Sorted indices of the other examples.
-
-  Raises:
-    ValueError: `num_examples` exceeds the number of examples.
+  Returns their sorted indices and those of the rest. Class counts differ by at
+  most 1, but a class with fewer examples is held out completely.
   """
   if num_examples > labels.size:
     raise ValueError(

@@ -4,6 +4,8 @@ The result is a table of clients by classes. Its row sums are the client sizes,
 and its column sums are the class totals.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import optimize, sparse, special
 
@@ -25,18 +27,15 @@ def equal_sizes(
 
 
 def shares(
-  log_mixes: np.ndarray, sizes: np.ndarray, totals: np.ndarray
+  log_mixes: np.ndarray, sizes: np.ndarray, pools: Sequence[np.ndarray]
 ) -> np.ndarray:
   """Returns the number of examples per client and class.
 
-  The rows and columns of the mixes are scaled until both sums hold. The result
-  is rounded to integers with the same sums.
-
-  Args:
-    log_mixes: Finite log proportions `[num_clients, num_classes]`.
-    sizes: Number of examples per client; the sum is that of `totals`.
-    totals: Number of examples per class, positive.
+  The rows and columns of the mixes `[num_clients, num_classes]` are scaled
+  until they add up to the sizes of clients and of the classes' pools. The
+  result is rounded to integers with the same sums.
   """
+  totals = np.array([pool.size for pool in pools])
   return _round(_balance(log_mixes, sizes, totals))
 
 

@@ -38,12 +38,14 @@ PARTITIONS = {
   'iid': {'partition': 'iid'},
   'two_class': {'partition': 'shards', 'shards.classes_per_client': 2},
   'dirichlet_0.5': {
-    'partition': 'dirichlet_equal',
-    'dirichlet_equal.alpha': 0.5,
+    'partition': 'dirichlet',
+    'dirichlet.sizes': 'equal',
+    'dirichlet.alpha': 0.5,
   },
   'dirichlet_5.0': {
-    'partition': 'dirichlet_equal',
-    'dirichlet_equal.alpha': 5.0,
+    'partition': 'dirichlet',
+    'dirichlet.sizes': 'equal',
+    'dirichlet.alpha': 5.0,
   },
 }
 _EPOCHS = {
