@@ -82,25 +82,20 @@ def report(
   found: Sequence[groups_lib.Group],
   folder: pathlib.Path | None,
   more: Sequence[str] = (),
-  also: str = '',
 ) -> None:
   """Prints the table; writes it and the figures.
 
   Args:
     found: Groups of runs.
     folder: Folder of the results; None: the table is only printed.
-    more: Flags that are columns, in addition to those that differ.
-    also: Name of a score in addition to those of --scores.
+    more: Flags of a grid, which are columns in place of those that differ.
 
   Raises:
     ValueError: Raised as by `comparison.rows`, or for a flag.
   """
-  groups = check(found, folder)
-  lines = comparison_lib.rows(
-    groups, _SCORES.value, _BASELINE.value, more, also
-  )
-  keys = groups_lib.differing([*groups.values()])
-  keys = list(dict.fromkeys([*keys, *more]))
+  groups = check(found, folder, more)
+  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value, more)
+  keys = list(more) or groups_lib.differing([*groups.values()])
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   figures = dict(_drawn(groups)) if folder else {}
   is_tested = any(line.get('p_value') is not None for line in lines)
@@ -123,15 +118,17 @@ def report(
 
 
 def check(
-  groups: Sequence[groups_lib.Group], folder: pathlib.Path | None
+  groups: Sequence[groups_lib.Group],
+  folder: pathlib.Path | None,
+  more: Sequence[str] = (),
 ) -> dict[str, groups_lib.Group]:
   """Returns the groups by name; a ValueError names a flag that is wrong."""
   for name in _FIGURES.value:
     registry.check_choice('figures', name, _DRAWN)
   if folder and (folder / run_files.FLAGS).exists():
     raise ValueError(f'{folder} holds a run: choose another directory.')
-  groups = comparison_lib.named(groups, _NAMES.value)
-  comparison_lib.baselines(groups, _BASELINE.value)
+  groups = comparison_lib.named(groups, _NAMES.value, more)
+  comparison_lib.baselines(groups, _BASELINE.value, more)
   return groups
 
 
@@ -143,7 +140,7 @@ def _caption(groups, is_tested):
     text += ' There is no test: it needs two seeds that settings share.'
   elif _BASELINE.value:
     text += (
-      f' * differs from {_BASELINE.value} with otherwise the same columns: '
+      f' * differs from {_BASELINE.value} on the same task: '
       "Student's test on the differences over seeds, two-sided at "
       f'{significance.LEVEL:.0%}, corrected by Holm over all settings.'
     )

@@ -51,50 +51,6 @@ _SETTINGS = flags.DEFINE_list(
 )
 _TRIALS, _SEEDS = 8, range(5)
 _RATE = 'client_learning_rate'
-_KL = {'flipout.temperature': 'log:0.001:1'}
-# At most two more settings, by method.
-RANGES: dict[str, dict[str, str]] = {
-  'fedavg': {},
-  'fedprox': {'proximal.weight': 'log:0.001:1'},
-  'fedavgm': {'momentum.decay': 'uniform:0.3:0.95'},
-  'fedadam': {'adaptive.learning_rate': 'log:0.001:0.1'},
-  'fednova': {},
-  'scaffold': {},
-  'feddyn': {'feddyn.alpha': 'log:0.001:1'},
-  'fedlap': {'fedlap.delta': 'log:1:100'},
-  'fedbe': {'distil.learning_rate': 'log:0.0005:0.01'},
-  'mc_dropout': {'mc_dropout.rate': 'uniform:0.05:0.5'},
-  **{
-    f'flipout_{rule}': _KL
-    for rule in ('nwa', 'ws', 'lp', 'llp', 'wc', 'conflation')
-  },
-  'swag': {},
-  'ivon': {
-    'ivon.temperature': 'log:0.001:1',
-    'ivon.initial_scale': 'log:0.003:0.05',
-  },
-  'laplace': {'laplace.prior_scale': 'log:0.1:10'},
-  'fola': {'laplace.prior_scale': 'log:0.1:10'},
-  'pvi': {'pvi.damping': 'log:0.03:0.3'},
-  'bayes_admm': {
-    'ivon.temperature': 'log:0.001:1',
-    'bayes_admm.damping': 'log:0.1:1',
-  },
-  'fedlap_cov': {'pvi.damping': 'log:0.03:0.3'},
-  'fedpa': {'fedpa.shrinkage': 'log:0.001:1'},
-  # The method file keeps ten samples, of more than ten rounds.
-  'fa_ld': {
-    'langevin.temperature': 'log:0.001:1',
-    'keep_samples.number': 'uniform:2:5',
-  },
-  'dsgld': {'langevin.temperature': 'log:0.001:1'},
-  'fedper': {},
-  'ditto': {'ditto.weight': 'log:0.01:10'},
-  'pfedbayes': {'flipout.temperature': 'log:0.001:1'},
-  'fl_swag': {},
-  'fedfisher': {'laplace.prior_scale': 'log:1:100'},
-  'beta_predictive_bayes': {},
-}
 
 
 class Comparison(NamedTuple):
@@ -196,7 +152,7 @@ def main() -> int:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   training.configure(1)
-  methods = _METHODS.value or list(RANGES)
+  methods = _METHODS.value or method_file.names()
   if _STEP.value == 'tables':
     _write_tables(folder)
     return 0
@@ -296,21 +252,18 @@ def _trials_of_method(name, method) -> Iterator[tuple[dict[str, str], Any]]:
     fixed = {**_task(method, name), **compared.trial, **option}
     optimizer = own or fixed['client_optimizer']
     rate = compared.rate_sgd if optimizer == 'sgd' else compared.rate_other
-    ranges = {_RATE: rate, **RANGES.get(method_file.label(method), {})}
-    draws = [f'{key}={span}' for key, span in ranges.items()]
-    space = search_space.space(
+    ranges = [f'{_RATE}={rate}', *method_file.read(method).get('tune', ())]
+    tried = search_space.trials(
       fixed,
       (),
-      [f'method={method}'],
-      draws,
-      num_draws=_TRIALS // len(options),
+      {'method': method},
+      search_space.axes(ranges),
+      _TRIALS // len(options),
     )
-    for _, reason in space.refused.values():
-      raise ValueError(reason)
-    for config in space.configs.values():
+    for trial in tried.values():
+      config = trial.config
       plan.Plan.of(config)
-      drawn = {key: f'{config.get(key):.4g}' for key in ranges}
-      values = {**option, **drawn}
+      values = {**option, **trial.values}
       chosen = ' '.join(f'--{key}={value}' for key, value in values.items())
       yield (
         {

@@ -1,28 +1,32 @@
-"""Train a grid or random draws of settings over seeds, and compare them.
+"""Compare settings over seeds, with values that a validation score chooses.
 
   bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rules \\
     '--grid=pooling=nwa|ws|lp' '--grid=dirichlet.alpha=0.1|0.5' --seeds=0,1,2
-  bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rates \\
-    '--grid=method=fedavg|flipout_nwa|pvi' \\
-    '--draw=client_learning_rate=log:1e-4:1e-1' --num_draws=20 \\
-    --validation_split=0.2 --choose_by=validation_nll
+  bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/methods \\
+    '--grid=method=fedavg|flipout_nwa|pvi' '--grid=partition=iid|dirichlet' \\
+    --tune=client_learning_rate=log:1e-4:1e-1 --tune=default --trials=8 \\
+    --validation_split=0.2 --seeds=0,1,2 --baseline=fedavg
 
-The same command resumes an interrupted sweep; more values, seeds or draws
-extend it. The runs are compared as by `bfl-tf compare`, whose flags are also
-accepted. With --grid=method=fedavg|pvi, --choose_by selects a setting of each
-method and compares the selected ones. A combination that cannot run becomes a
-row with the reason. Exit code 1: a run failed or cannot run; 2: a flag is
-wrong, and nothing was written. An unknown name in --scores is found only after
-the runs, which are kept.
+Every combination of the values of --grid is a setting, and a row of the table.
+With --tune, each setting first has trials with other values of the tuned
+flags. The trial with the best mean of --choose_by, on validation examples,
+gives its values to the runs of the table, which train on all training
+examples. The same command resumes an interrupted study; more values, seeds or
+trials extend it. The runs are compared as by `bfl-tf compare`, whose flags are
+also accepted. A setting that cannot run becomes a row with the reason. Exit
+code 1: a run failed or cannot run; 2: a flag is wrong, and nothing was written.
+An unknown name in --scores is found only after the runs, which are kept.
 """
 
+import dataclasses
 import os
 import pathlib
 
 from absl import flags
 
-from bfl_tf import files, metrics
-from bfl_tf.runs import executor, groups, study
+from bfl_tf import metrics
+from bfl_tf.federation import personal, plan
+from bfl_tf.runs import executor, groups, study, tables
 from experiments import command_line, compare
 from experiments.harness import estimates, search_space
 
@@ -32,29 +36,37 @@ flags.adopt_module_key_flags(compare)
 _GRID = flags.DEFINE_multi_string(
   'grid',
   [],
-  'Values of a flag, as flag=value|value. Several --grid flags give all '
-  'combinations.',
+  'Values of a flag to compare, as flag=value|value. Several --grid flags give '
+  'all combinations.',
 )
-_DRAW = flags.DEFINE_multi_string(
-  'draw',
+_TUNE = flags.DEFINE_multi_string(
+  'tune',
   [],
-  'Random values of a flag, as flag=log:LOW:HIGH or flag=uniform:LOW:HIGH.',
+  'Values of a flag to choose from, for each setting of --grid: '
+  'flag=value|value, flag=log:LOW:HIGH or flag=uniform:LOW:HIGH; '
+  'method:flag=... is for one method, and default stands for the ranges in all '
+  'method files.',
 )
-_NUM_DRAWS = flags.DEFINE_integer(
-  'num_draws', 10, 'Number of random settings, for --draw.', lower_bound=1
+_TRIALS = flags.DEFINE_integer(
+  'trials',
+  8,
+  'Number of random draws from the ranges of --tune, for each setting.',
+  lower_bound=1,
+)
+_CHOOSE_BY = flags.DEFINE_string(
+  'choose_by',
+  'validation_nll',
+  'Score whose mean over --trial_seeds chooses the values of --tune. One of: '
+  f'{", ".join(search_space.MOST)}.',
 )
 _SEEDS = flags.DEFINE_list(
   'seeds', [], 'Random seeds of each setting, such as 0,1,2; empty: --seed.'
 )
+_TRIAL_SEEDS = flags.DEFINE_list(
+  'trial_seeds', [], 'Random seeds of each trial; empty: --seed.'
+)
 _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
-)
-_CHOOSE_BY = flags.DEFINE_string(
-  'choose_by',
-  '',
-  'Score whose mean over seeds selects the setting in best.flags, or the '
-  'setting of each method in best/. One of: '
-  f'{", ".join(search_space.MOST)}.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
@@ -62,57 +74,162 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'Directory of the runs and their comparison; empty: runs/sweep. The '
   '--output_dir of a preset is ignored.',
 )
+_TRIALS_FOLDER = 'trials'
 
 
 def main() -> int:
   """Trains the missing runs and compares the finished ones."""
-  typed = 'output_dir' in command_line.given()[1]
-  root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
-  space = _space()
-  study_runs = study.points(
-    space.configs, root, command_line.seeds(_SEEDS.value)
-  )
+  fixed, typed = command_line.given()
+  is_given = 'output_dir' in typed
+  root = pathlib.Path(_OUTPUT_DIR.value if is_given else 'runs/sweep')
+  space = search_space.space(fixed, typed, _GRID.value)
+  plans = map(plan.Plan.of, space.configs.values())
+  if any(map(personal.makes_models, plans)):
+    # Every row has personal scores, if one has.
+    fixed = {**fixed, 'personal_scores': True}
+    space = search_space.space(fixed, typed, _GRID.value)
   # Groups in the place of settings that have no finished run.
   rows = {
-    name: groups.Group(groups.settings_of(of[0].config))
-    for name, of in study_runs.items()
+    name: groups.Group(groups.settings_of(config))
+    for name, config in space.configs.items()
   }
   for name, (flags_of, reason) in space.refused.items():
     rows[name] = groups.Group(flags_of, failures={0: reason})
-  compare.check([*rows.values()], compare.output(root))
-  reasons = study.check(study_runs)
-  if len(reasons) == len(study_runs):
-    command_line.fail(next(iter(reasons.values())))
+  keys = [text.partition('=')[0] for text in _GRID.value]
+  compare.check([*rows.values()], compare.output(root), keys)
+  seeds = command_line.seeds(_SEEDS.value)
+  trials = _trials(fixed, typed, space)
+  configs = space.configs
+  if trials:
+    configs = {
+      name: _final(next(iter(trials[name].values()))) for name in trials
+    }
+  points = study.points(configs, root, seeds)
+  reasons = _checked(points, trials, root)
   for name, reason in reasons.items():
-    seeds = [of.config.seed for of in study_runs.pop(name)]
-    rows[name].failures = dict.fromkeys(seeds, reason)
-  every = [run for of_name in study_runs.values() for run in of_name]
-  jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  print(f'{root}: {estimates.described(every, jobs)}', flush=True)
+    rows[name].failures = dict.fromkeys(seeds or [fixed.get('seed', 0)], reason)
+    points.pop(name)
+    trials.pop(name, None)
+  if not points:
+    command_line.fail(next(iter(reasons.values())))
   command_line.terminable()
+  failed = []
   try:
-    failed = [o for o in executor.run_all(every, jobs) if o.failed]
+    if trials:
+      of_trials = _points_of(trials, root)
+      failed = _run(of_trials, root, 'trials')
+      chosen = _choose(of_trials, trials, space, root)
+      for name in trials.keys() - chosen.keys():
+        rows[name].failures = {0: 'no trial has all its seeds'}
+      points = study.points(chosen, root, seeds)
+    failed += _run(points, root, 'runs')
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  _compare(rows, study_runs, root)
-  return int(bool(failed or len(rows) > len(study_runs)))
+  _compare(rows, points, root)
+  return int(bool(failed or len(rows) > len(points)))
 
 
-def _space():
-  fixed, typed = command_line.given()
-  if _CHOOSE_BY.value:
-    search_space.check_axes(_GRID.value, _DRAW.value)
-  found = search_space.space(
-    fixed, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
-  )
-  if _CHOOSE_BY.value:
-    search_space.check_choice(_CHOOSE_BY.value, found.configs)
+def _trials(fixed, typed, space):
+  """Returns the trials of each setting, by its name; none without --tune."""
+  if not _TUNE.value:
+    if flags.FLAGS['choose_by'].present:
+      raise ValueError(
+        f'--choose_by={_CHOOSE_BY.value} chooses among the values of --tune: '
+        'give the flags to choose with --tune in place of --grid.'
+      )
+    return {}
+  axes = search_space.axes(_TUNE.value)
+  search_space.check_choice(_CHOOSE_BY.value, space.configs)
+  found = {
+    name: search_space.trials(fixed, typed, point, axes, _TRIALS.value)
+    for name, point in space.points.items()
+  }
+  used = {
+    key for of in found.values() for each in of.values() for key in each.values
+  }
+  for axis in axes:
+    if axis.key not in used and axis.flag in _TUNE.value:
+      raise ValueError(
+        f'--tune={axis.flag}: no setting of --grid uses this flag.'
+      )
   return found
 
 
-def _compare(rows, runs, root):
-  """Writes the comparison of the finished runs and the best settings."""
-  done = study.finished(runs)
+def _final(trial):
+  """Returns the config of the runs with the values of a trial."""
+  return trial.config.replace(validation_split=0.0)
+
+
+def _points_of(trials, root):
+  """Returns the runs of all trials, by names of the setting and the trial."""
+  seeds = command_line.seeds(_TRIAL_SEEDS.value)
+  found = {}
+  for name, of in trials.items():
+    configs = {values: trial.config for values, trial in of.items()}
+    place = f'{_TRIALS_FOLDER}/{study.place(name)}'
+    for values, runs in study.points(configs, root / place, seeds).items():
+      found[name, values] = [
+        dataclasses.replace(run, place=f'{place}/{run.place}') for run in runs
+      ]
+  return found
+
+
+def _checked(points, trials, root):
+  """Returns why settings cannot run, by name, before any run."""
+  reasons = study.check(points)
+  for (name, _), reason in study.check(_points_of(trials, root)).items():
+    reasons.setdefault(name, reason)
+  return reasons
+
+
+def _run(points, root, what):
+  """Trains runs; returns the failed ones."""
+  every = [run for of_name in points.values() for run in of_name]
+  jobs = _JOBS.value or len(os.sched_getaffinity(0))
+  print(f'{root}, {what}: {estimates.described(every, jobs)}', flush=True)
+  return [each for each in executor.run_all(every, jobs) if each.failed]
+
+
+def _choose(points, trials, space, root):
+  """Writes all trials, and returns the config with the best values of each."""
+  score, chosen, lines = _CHOOSE_BY.value, {}, []
+  axes = search_space.axes(_TUNE.value)
+  for name, of in trials.items():
+    runs = {values: points[name, values] for values in of}
+    best = search_space.best(runs, score)
+    for values in of:
+      mean = search_space.mean_of(runs[values], score)
+      failures = [run.failure for run in runs[values] if not run.is_done]
+      lines.append(
+        {
+          'setting': name,
+          **space.points[name],
+          'trial': values,
+          score: mean,
+          'chosen': bool(best) and values == best[0],
+          'failure': '; '.join(filter(None, dict.fromkeys(failures))),
+        }
+      )
+    if best is None:
+      continue
+    values, mean = best
+    chosen[name] = _final(of[values])
+    print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
+    for axis in search_space.axes_of(of[values].config, axes):
+      tried = [t.values[axis.key] for t in of.values() if axis.key in t.values]
+      value = of[values].values.get(axis.key)
+      if value is not None and axis.is_end(value, tried):
+        print(
+          f'warning: {name}: the chosen --{axis.key}={value} is at an end of '
+          f'--tune={axis.flag}: extend it'
+        )
+  tables.write_csv(root / 'trials.csv', lines)
+  return chosen
+
+
+def _compare(rows, points, root):
+  """Writes the comparison of the finished runs."""
+  done = study.finished(points)
   if not done:
     return
   found = []
@@ -121,39 +238,12 @@ def _compare(rows, runs, root):
     own = groups.grouped(done.get(name, [])) or [empty]
     own[-1].failures |= {
       run.config.seed: run.failure or 'not finished'
-      for run in runs.get(name, [])
+      for run in points.get(name, [])
       if not run.is_done
     }
     found += own
-  compare.report(found, compare.output(root), also=_CHOOSE_BY.value)
-  if _CHOOSE_BY.value:
-    _choose(runs, root)
-
-
-def _choose(runs, root):
-  """Writes the best setting, or that of each method with their comparison."""
-  score, chosen = _CHOOSE_BY.value, []
-  keys = [text.partition('=')[0] for text in (*_GRID.value, *_DRAW.value)]
-  methods = dict.fromkeys(of[0].config.method for of in runs.values())
-  for method in methods:
-    own = {k: of for k, of in runs.items() if of[0].config.method == method}
-    best = search_space.best(own, score)
-    of = f' of {method}' if len(methods) > 1 else ''
-    if best is None:
-      print(f'no setting{of} is selected: each lacks a finished seed')
-      continue
-    name, mean = best
-    path = root / 'best' / f'{method}.flags' if of else root / 'best.flags'
-    path.parent.mkdir(exist_ok=True)
-    files.write_text(path, search_space.flags_of(own[name][0].directory))
-    print(f'best{of} by {score}, {metrics.as_text(mean)}: {name}, in {path}')
-    # A random value is often the smallest or largest one by chance.
-    for key in search_space.at_an_edge(own, name, keys[: len(_GRID.value)]):
-      print(f'{key} is the smallest or largest value: add values{of}')
-    chosen += groups.grouped(run.directory for run in own[name])
-  if len(methods) > 1 and chosen:
-    folder = (compare.output() or root) / 'best'
-    compare.report(chosen, folder, keys, score)
+  keys = [text.partition('=')[0] for text in _GRID.value]
+  compare.report(found, compare.output(root), keys)
 
 
 if __name__ == '__main__':

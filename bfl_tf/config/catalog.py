@@ -1,9 +1,11 @@
 """The methods of this package and their settings."""
 
+import dataclasses
 import functools
 
 from bfl_tf.config import selection
 from bfl_tf.config.fields import FIELDS, roles_of
+from bfl_tf.data import dataset_config
 from bfl_tf.declare import registry, settings
 
 
@@ -25,6 +27,17 @@ def settings_of_roles(
 ) -> dict[str, settings.SettingSpec]:
   """Returns the settings of every method of these roles, by key."""
   return selection.keys_of([*selection.known_methods(roles_of({}, names))])
+
+
+@functools.cache
+def of_task() -> frozenset[str]:
+  """Returns the flags of data, partition, network, privacy and attack."""
+  data = dataclasses.fields(dataset_config.DatasetConfig)
+  roles = ('partition', 'model', 'likelihood', 'privacy', 'attack')
+  settings_of_task = settings_of_roles(('partition', 'privacy', 'attack'))
+  return frozenset(
+    {*(field.name for field in data), *roles, 'num_clients', *settings_of_task}
+  )
 
 
 def near(name: str) -> str:

@@ -260,6 +260,11 @@ class Evaluation:
     'Number of test examples per evaluation, except the final one; 0 for all.',
     ge=0,
   )
+  personal_scores: bool = setting(
+    False,
+    "Score each client's own model on its test examples: the global model, if "
+    'the method has no other.',
+  )
   num_bins: int = setting(15, 'Number of bins of the calibration error.', ge=1)
 
 

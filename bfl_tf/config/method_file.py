@@ -34,6 +34,8 @@ _ONE = {
   'one_client': ('clients_per_round', 'trains one client per round'),
 }
 _NEEDS = SettingSpec('needs', str, True, (), Setting(choices=tuple(_ONE)))
+# Default ranges of `bfl-tf sweep --tune=default`.
+_TUNE = SettingSpec('tune', str, True, (), Setting())
 
 
 def names() -> list[str]:
@@ -66,14 +68,14 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
 
 
 def read(name: str | os.PathLike) -> dict[str, Any]:
-  """Returns the fields and settings of a method file, and its `needs`.
+  """Returns the flags of a method file, with its `needs` and ranges `tune`.
 
   Raises:
     ValueError: The file contains a flag of the task, or a setting of a
       component that it does not select.
   """
   path = path_of(name)
-  known = {**FIELDS, 'needs': _NEEDS}
+  known = {**FIELDS, 'needs': _NEEDS, 'tune': _TUNE}
   found = flagfile.read(path, known, catalog.known_settings())
   _NEEDS.checked('needs', found.get('needs', ()))
   of_file = [role for role in ROLES if role in OF_METHOD or role in found]
@@ -89,7 +91,7 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
       raise ValueError(
         f'{path}: --{key} needs --client_optimizer in the same file.'
       )
-    allowed = (*OF_METHOD, *OF_OPTIMIZER, 'needs')
+    allowed = (*OF_METHOD, *OF_OPTIMIZER, 'needs', 'tune')
     if key not in allowed and key not in settings:
       raise ValueError(
         f'{path}: --{key} describes a task, not a method: remove it.'
@@ -118,7 +120,7 @@ def expanded(
     ValueError: Raised as by `read`, or the task does not fit the method.
   """
   own = read(name)
-  needs = own.pop('needs', ())
+  needs, _ = own.pop('needs', ()), own.pop('tune', ())
   replaced = [*OF_METHOD]
   if 'client_optimizer' in own or _fits_a_posterior(values, typed):
     replaced += OF_OPTIMIZER

@@ -44,8 +44,8 @@ _LEAST_RMS, _LEAST_SCALE = 0.05, 1e-3
 _LEAST_CHANGE, _LEAST_BEFORE_REJECTION = 1e-3, 0.5
 # Factor on the bound of the moving statistics, which vary more between clients.
 _MORE_BUFFERS = 2.0
-# Smallest expected |log ratio|.
-_LEAST_LOG = 0.1
+# Smallest expected |log ratio|, of the same two kinds of clients.
+_LEAST_LOG, _LEAST_LOG_BEFORE_REJECTION = 0.1, 0.6
 # Largest ratio of scales in the first round if clients estimate their scales
 # without those of the broadcast.
 _FIRST_RATIO = 1e3
@@ -105,7 +105,7 @@ class Admission:
     """
     self._expected, self._most = expected, max_update_norm
     self._parts = {part.name: part for part in parts}
-    # Client and server both sum the update, so nothing may change it.
+    # Client and server both sum means and scales, so nothing may change them.
     self._rejects = any(p.server_stage and p.has('init_memory') for p in parts)
     self._reference, self._is_variance = reference, is_variance
     self._history, self._accepted = history, list[Sizes]()
@@ -124,8 +124,10 @@ class Admission:
       ratio = max(most, 1.0) if keeps_scale else _FIRST_RATIO
       return Sizes(most * self._unit, most * buffers, math.log(ratio))
     known = past[~np.isnan(past).any(1)]
-    share = _LEAST_BEFORE_REJECTION if self._rejects else _LEAST_CHANGE
-    least = [share * self._unit, share * buffers, _LEAST_LOG]
+    share, log = _LEAST_CHANGE, _LEAST_LOG
+    if self._rejects:
+      share, log = _LEAST_BEFORE_REJECTION, _LEAST_LOG_BEFORE_REJECTION
+    least = [share * self._unit, share * buffers, log]
     expected = np.maximum(_medians(known) * [1, _MORE_BUFFERS, 1], least)
     return Sizes(*(most * expected).tolist())
 
@@ -175,13 +177,14 @@ class Admission:
     if work:
       update = update._replace(rates=work.rates)
     sizes = self._sizes(update.model)
-    larger = [
-      f'{name} {size:.3g} exceeds {limit:.3g}'
+    larger = {
+      name: f'{name} {size:.3g} exceeds {limit:.3g}'
       for name, size, limit in zip(Sizes._fields, sizes, self._limits)
       if not size <= limit
-    ]
-    if larger and self._rejects:
-      reason = f'the change of its {", ".join(larger)} (--max_update_norm)'
+    }
+    if self._rejects and (summed := larger.keys() - {'buffers'}):
+      reasons = ', '.join(larger[name] for name in sorted(summed))
+      reason = f'the change of its {reasons} (--max_update_norm)'
       return update, reason, False
     if larger:
       update = update._replace(model=self._scaled(update.model, sizes))

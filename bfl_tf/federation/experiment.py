@@ -101,8 +101,8 @@ class Experiment:
     )
     method = Method.build(plan, resources)
     made = cls(method, dataset, partition, held, workers)
-    if config.engine == 'local' and any(
-      part.has('personal') for part in plan.parts
+    if config.engine == 'local' and (
+      config.personal_scores or any(p.has('personal') for p in plan.parts)
     ):
       made.personal_rows()  # A client without test examples is an error.
     return made

@@ -1,7 +1,8 @@
 """Scores of the clients' personal models.
 
 A personal model is what `Part.personal` makes of the global model and a
-client's memory. `run_data.personal_rows` chooses its examples.
+client's memory; without such a part, it is the global model.
+`run_data.personal_rows` chooses its examples.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 def makes_models(plan: Plan) -> bool:
   """Returns whether the clients of a plan have personal models."""
   return any(part.has('personal') for part in plan.parts)
+
+
+def is_scored(plan: Plan) -> bool:
+  """Returns whether each client's own model is scored."""
+  return plan.config.personal_scores or makes_models(plan)
 
 
 def is_on_node(memory: Mapping[str, Any] | None) -> bool:
@@ -59,14 +65,15 @@ def evaluate(
   Returns:
     Means over clients, such as `personal_accuracy` and, on validation examples,
     `validation_personal_accuracy`; the lowest accuracy of a client,
-    `personal_lowest_accuracy`; and `personal_untrained`, the number of clients
-    that were never sampled. Empty if no part makes personal models, or if
-    memories are on other machines.
+    `personal_lowest_accuracy`; and the numbers of clients that were never
+    sampled, `personal_untrained`, and whose scores are not finite and not in
+    the means, `personal_diverged`. Empty without personal models and
+    `--personal_scores`, or if memories are on other machines.
   """
   method, config = experiment.method, experiment.config
   # The memories are on disk; one of them shows whether all are on nodes.
   one = next(iter(state.memories.values()), None)
-  if not makes_models(method) or is_on_node(one):
+  if not is_scored(method) or is_on_node(one):
     return {}
   scores: dict[str, float] = {}
   for split, prefix in (('test', ''), ('validation', 'validation_')):
@@ -78,9 +85,13 @@ def evaluate(
       examples = experiment.dataset.splits[split].take(rows)
       found.append(_scores(experiment, model, examples, seed, num_samples))
     for name in SCORES:
-      values = [each[name] for each in found if name in each]
-      if values:
-        scores[f'{prefix}personal_{name}'] = float(np.mean(values))
+      every = [each[name] for each in found if name in each]
+      values = [value for value in every if np.isfinite(value)]
+      if name == 'nll' and split == 'test':
+        scores['personal_diverged'] = len(every) - len(values)
+      if every:
+        mean = float(np.mean(values)) if values else np.nan
+        scores[f'{prefix}personal_{name}'] = mean
       if values and name == 'accuracy':
         scores[f'{prefix}personal_lowest_accuracy'] = min(values)
     if split == 'test':

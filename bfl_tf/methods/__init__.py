@@ -31,6 +31,7 @@ PARTS: dict[str, Any] = {
   for part in (
     clients.Ditto,
     clients.FedPA,
+    clients.KeepLocal,
     clients.Langevin,
     clients.LocalLayers,
     clients.PFedBayes,

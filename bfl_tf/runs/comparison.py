@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bfl_tf.config import catalog
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import significance
@@ -50,18 +51,21 @@ def compare(
 
 
 def named(
-  groups: Sequence[groups_lib.Group], names: Sequence[str] = ()
+  groups: Sequence[groups_lib.Group],
+  names: Sequence[str] = (),
+  keys: Sequence[str] = (),
 ) -> dict[str, groups_lib.Group]:
   """Returns groups by name; the default name is the flags that differ.
 
   Args:
+    keys: Flags of a grid, in place of those that differ.
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
       name.
 
   Raises:
     ValueError: Flags are not those of one group, or two groups have one name.
   """
-  keys = groups_lib.differing(groups)
+  keys = keys or groups_lib.differing(groups)
   found = [groups_lib.name(group, keys) for group in groups]
   for text in names:
     flags, _, label = text.rpartition(':')
@@ -88,7 +92,6 @@ def rows(
   wanted: Sequence[str] = (),
   baseline: str = '',
   more: Sequence[str] = (),
-  also: str = '',
 ) -> list[dict[str, Any]]:
   """Returns one row per setting and score; missing numbers are None.
 
@@ -99,8 +102,7 @@ def rows(
       each setting is compared with the one that differs in this flag only,
       or with the only setting that has this flag. A text without `=` is the
       name of a method.
-    more: Flags that have a column even if they do not differ.
-    also: Score in addition to `wanted`; empty for none.
+    more: Flags of a grid, which have columns in place of those that differ.
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
@@ -122,12 +124,11 @@ def rows(
     name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
     for name, group in groups.items()
   }
-  differ = groups_lib.differing([*groups.values()])
-  keys = list(dict.fromkeys([*differ, *more]))
-  others = baselines(groups, baseline)
+  keys = list(more) or groups_lib.differing([*groups.values()])
+  others = baselines(groups, baseline, keys)
   return [
     row
-    for score in dict.fromkeys([*_scores(every, wanted), *filter(None, [also])])
+    for score in _scores(every, wanted)
     for row in _of_score(groups, keys, score, every, others)
   ]
 
@@ -201,8 +202,19 @@ def _differences(ours, theirs):
   return significance.difference(*pairs)
 
 
-def baselines(groups: Groups, baseline: str) -> dict[str, str]:
+def baselines(
+  groups: Groups, baseline: str, keys: Sequence[str] = ()
+) -> dict[str, str]:
   """Returns the name of the baseline of each other setting, by name.
+
+  A setting is compared with the baseline of the same task: data, partition,
+  network, privacy and attack. If several are left, with the one that has the
+  same other values of `keys`. A setting without such a baseline is left out.
+
+  Args:
+    groups: Groups of runs, by name.
+    baseline: As in `rows`.
+    keys: Flags of a grid; empty for those that differ.
 
   Raises:
     ValueError: No setting is the baseline.
@@ -213,31 +225,37 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
     return {name: baseline for name in groups if name != baseline}
   if '=' not in baseline:
     baseline = f'method={baseline}'
-  keys = groups_lib.differing([*groups.values()])
+  keys = keys or groups_lib.differing([*groups.values()])
   flags = dict(word.partition('=')[::2] for word in baseline.split())
   matching = [
     name
     for name, group in groups.items()
     if flags.items() <= group.settings.items()
   ]
-  if len(matching) == 1:
-    return baselines(groups, matching[0])
-  at = {
-    tuple(group.settings.get(key) for key in keys): name
-    for name, group in groups.items()
-  }
+  if not matching:
+    raise ValueError(
+      f'--baseline={baseline} is no setting. Choose one of these, or some of '
+      f'its flags: {"; ".join(groups)}.'
+    )
+  of_task = catalog.of_task() - flags.keys()
+  others = {*keys} - of_task - flags.keys()
   found = {}
-  for values, name in at.items():
-    wanted = tuple((dict(zip(keys, values)) | flags)[key] for key in keys)
-    other = at.get(wanted)
-    if other is None or not flags.keys() <= {*keys}:
-      raise ValueError(
-        f'--baseline={baseline} matches no setting to compare {name!r} with. '
-        f'Choose one of these, or some of its flags: {"; ".join(groups)}.'
-      )
-    if other != name:
-      found[name] = other
-  return found
+  for name in groups.keys() - {*matching}:
+    near = [b for b in matching if _same(groups, {*keys} & of_task, b, name)]
+    if len(near) > 1:
+      near = [b for b in near if _same(groups, others, b, name)]
+    if len(near) == 1:
+      found[name] = near[0]
+  return {name: found[name] for name in groups if name in found}
+
+
+def _same(groups, keys, one, other):
+  """Returns whether two groups have equal values; unused flags are ignored."""
+  pairs = [
+    (groups[one].settings.get(key), groups[other].settings.get(key))
+    for key in keys
+  ]
+  return all(a == b for a, b in pairs if a is not None and b is not None)
 
 
 def cells(

@@ -71,10 +71,14 @@ def points(
   }
 
 
+def place(name: str) -> str:
+  """Returns the name of a folder; a slash, for example, is percent-encoded."""
+  return parse.quote(name, safe='=,+')
+
+
 def _point(config, folder, name):
-  # A name may contain a slash.
-  place = f'{parse.quote(name, safe="=,+")}/seed{config.seed}'
-  return Point(config, folder / place, place)
+  where = f'{place(name)}/seed{config.seed}'
+  return Point(config, folder / where, where)
 
 
 def check(study: Mapping[str, Sequence[Point]]) -> dict[str, str]:

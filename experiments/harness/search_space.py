@@ -1,20 +1,18 @@
-"""Settings of a sweep by grids and random draws; selection of the best."""
+"""Settings of a study, trials of the values to tune, and the best trial."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 import itertools
 import math
-import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import data, metrics, seeds
+from bfl_tf import metrics, seeds
 from bfl_tf.config import catalog, method_file
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
 from bfl_tf.federation import personal, plan
-from bfl_tf.runs import flags_file, groups, run_spec
+from bfl_tf.runs import groups, run_spec
 
 # Scores for selection, and whether the highest value is the best.
 MOST = {
@@ -26,36 +24,79 @@ MOST |= {
   f'validation_personal_{name}': MOST[f'validation_{name}']
   for name in personal.SCORES
 }
-
-
-# Flags of the task, which are no hyperparameters of a method.
-_OF_TASK = {
-  *(field.name for field in dataclasses.fields(data.DatasetConfig)),
-  *('likelihood', 'partition', 'num_clients', 'model', 'privacy', 'attack'),
-  *catalog.settings_of_roles(('partition', 'privacy', 'attack')),
-} - {'central.clip_norm'}
+# Fraction of a range from which a chosen value is at its end.
+_END = 0.1
 
 
 class Space(NamedTuple):
-  """The combinations of a sweep, by the flags in which they differ.
+  """The compared settings of a study, by the flags in which they differ.
 
   Attributes:
-    configs: Configs of the combinations.
-    refused: The flags of combinations that cannot be run, and the reason.
+    points: Values of the flags of --grid, by name of the setting.
+    refused: The flags of settings that cannot be run, and the reason.
   """
 
   configs: dict[str, config_lib.Config]
+  points: dict[str, dict[str, str]]
   refused: dict[str, tuple[dict[str, str], str]]
 
 
+class Axis(NamedTuple):
+  """Values of a flag that a score chooses from.
+
+  Attributes:
+    flag: Text of the flag `--tune`.
+    method: Name of the method that it applies to; empty for all.
+    key: Name of the field or setting.
+    values: Values to try; empty for a range.
+    is_log: Whether the values of a range are drawn on a logarithmic scale.
+    ends: Lower and upper bound of a range.
+  """
+
+  flag: str
+  method: str
+  key: str
+  values: tuple[str, ...]
+  is_log: bool = False
+  ends: tuple[float, float] = (0.0, 0.0)
+
+  def drawn(self, index: int) -> str:
+    """Returns the value of a trial; it does not depend on other flags."""
+    low, high = self.ends
+    share = seeds.generator(0, f'sweep_{self.key}', index).uniform()
+    value = low + share * (high - low)
+    if self.is_log:
+      value = low * (high / low) ** share
+    declared = known().get(self.key)
+    is_whole = declared is not None and declared.kind is int
+    return str(round(value)) if is_whole else f'{value:.4g}'
+
+  def is_end(self, text: str, tried: Collection[str]) -> bool:
+    """Returns whether a value is at an end of the values or of the range."""
+    try:
+      value, numbers = float(text), sorted({float(each) for each in tried})
+    except ValueError:
+      return False  # A text has no order.
+    if self.values:
+      return len(numbers) > 2 and value in (numbers[0], numbers[-1])
+    low, high = self.ends
+    share = (value - low) / (high - low)
+    if self.is_log:
+      share = math.log(value / low) / math.log(high / low)
+    return not _END <= share <= 1 - _END
+
+
+class Trial(NamedTuple):
+  """Tuned values by flag, and the config with them."""
+
+  values: dict[str, str]
+  config: config_lib.Config
+
+
 def space(
-  fixed: Mapping[str, Any],
-  typed: Collection[str],
-  grids: Sequence[str],
-  draws: Sequence[str] = (),
-  num_draws: int = 1,
+  fixed: Mapping[str, Any], typed: Collection[str], grids: Sequence[str]
 ) -> Space:
-  """Returns every combination.
+  """Returns every combination of the values of grids.
 
   A setting has no effect on combinations that do not select its method.
 
@@ -63,40 +104,32 @@ def space(
     fixed: Fields and settings of all combinations.
     typed: Settings that the user typed; some combination must use each.
     grids: Grids, such as `pooling=nwa|ws`.
-    draws: Random values, such as `client_learning_rate=log:1e-3:1e-1`; a
-      draw has one value for each of these flags.
-    num_draws: Number of draws; a smaller number gives the first of them.
 
   Raises:
     ValueError: A flag is wrong, or no combination can be run.
   """
   swept = [_grid(text) for text in grids]
-  spans = [_span(text) for text in draws]
-  keys = [key for key, *_ in (*swept, *spans)]
+  keys = [key for key, _ in swept]
   for key in keys:
     if key == 'seed' or keys.count(key) > 1:
       raise ValueError(
         f'--grid={key}: give each flag once, and seeds with --seeds=0,1,2.'
       )
   options = [[(key, text) for text in texts] for key, texts in swept]
-  every = [*_drawn(spans, num_draws)] if spans else [()]
-  found, used = Space({}, {}), set()
-  for *chosen, drawn in itertools.product(*options, every):
-    point = dict([*chosen, *drawn])
-    values, here = {**fixed, **point}, {*typed, *point}
+  found, used = Space({}, {}, {}), set()
+  for chosen in itertools.product(*options):
+    point = dict(chosen)
     try:
-      here -= {*config_lib.ignored(values, here)}
-      config = config_lib.Config.of(values, typed=here)
+      config, here = _config(fixed, typed, point)
     except ValueError as error:
-      name = ','.join(f'{k}={text}' for k, text in point.items())
-      found.refused[name or 'all'] = (point, str(error))
+      found.refused[_name(point)] = (point, str(error))
       continue
-    name = ','.join(f'{k}={text}' for k, text in point.items() if k in here)
-    if (name or 'all') not in found.configs and config in [
+    name = _name({key: text for key, text in point.items() if key in here})
+    if name not in found.configs and config in [
       other for other in found.configs.values() if other.method == config.method
     ]:
       raise ValueError(f'--grid: {name} is the same setting as another one.')
-    found.configs[name or 'all'] = config
+    found.configs[name], found.points[name] = config, point
     used |= here
   if not found.configs:
     _, reason = next(iter(found.refused.values()))
@@ -107,6 +140,111 @@ def space(
   return found
 
 
+def axes(texts: Sequence[str]) -> list[Axis]:
+  """Returns the axes of flags such as `fedavg:client_learning_rate=0.1|0.3`.
+
+  Ranges are `log:LOW:HIGH` or `uniform:LOW:HIGH`. The text `default` stands for
+  the ranges of all method files.
+
+  Raises:
+    ValueError: A flag is wrong, or its values belong to the task: a score
+      would choose the easiest task.
+  """
+  found = []
+  for text in texts:
+    if text == 'default':
+      found += [
+        _axis(f'{name}:{each}')
+        for name in method_file.names()
+        for each in method_file.read(name).get('tune', ())
+      ]
+    else:
+      found.append(_axis(text))
+  return found
+
+
+def _axis(text) -> Axis:
+  flags, values = _split('tune', text)
+  method, _, key = flags.rpartition(':')
+  if method:
+    method_file.read(method)
+  if key in catalog.of_task() - {'central.clip_norm'}:
+    raise ValueError(
+      f'--tune={text}: a score would choose the easiest task: compare the '
+      f"values of --{key} with '--grid={key}={values}'."
+    )
+  kind, *ends = values.split(':')
+  if kind not in ('log', 'uniform') or not ends:
+    _, each = _grid(f'{key}={values}', 'tune')
+    return Axis(text, method, key, tuple(each))
+  try:
+    low, high = map(float, ends)
+  except ValueError:
+    low = high = math.nan
+  is_log = kind == 'log'
+  if not low < high or (is_log and low <= 0):
+    raise ValueError(
+      f'--tune={text} must be flag=log:low:high with both above 0, or '
+      'flag=uniform:low:high.'
+    )
+  return Axis(text, method, key, (), is_log, (low, high))
+
+
+def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
+  """Returns the axes of a config; those of its method replace others."""
+  label = method_file.label(config.method)
+  mine = sorted(
+    (axis for axis in every if axis.method in ('', label)),
+    key=lambda axis: bool(axis.method),
+  )
+  return [*{axis.key: axis for axis in mine}.values()]
+
+
+def trials(
+  fixed: Mapping[str, Any],
+  typed: Collection[str],
+  point: Mapping[str, str],
+  every: Sequence[Axis],
+  number: int,
+) -> dict[str, Trial]:
+  """Returns the trials of a setting, by their tuned values.
+
+  They are all combinations of listed values. With ranges, each has `number`
+  draws. Settings that a combination does not select are left out.
+
+  Args:
+    fixed: As in `space`.
+    typed: As in `space`.
+    point: Values of --grid.
+    every: Axes of all methods.
+    number: Number of draws.
+  """
+  config, _ = _config(fixed, typed, point)
+  mine = axes_of(config, every)
+  listed = [axis for axis in mine if axis.values]
+  ranges = [axis for axis in mine if not axis.values]
+  found: dict[str, Trial] = {}
+  for texts in itertools.product(*(axis.values for axis in listed)):
+    for index in range(number if ranges else 1):
+      chosen = {axis.key: text for axis, text in zip(listed, texts)}
+      chosen |= {axis.key: axis.drawn(index) for axis in ranges}
+      made, here = _config(fixed, typed, {**point, **chosen})
+      values = {key: text for key, text in chosen.items() if key in here}
+      found.setdefault(_name(values), Trial(values, made))
+  return found
+
+
+def _config(fixed, typed, point):
+  """Returns a config, and the typed flags and those of a point that it uses."""
+  values, here = {**fixed, **point}, {*typed, *point}
+  here -= {*config_lib.ignored(values, here)}
+  return config_lib.Config.of(values, typed=here), here
+
+
+def _name(point) -> str:
+  return ','.join(f'{key}={text}' for key, text in point.items()) or 'all'
+
+
 def _split(flag, text):
   key, is_there, values = text.partition('=')
   if not (key and is_there and values):
@@ -114,15 +252,15 @@ def _split(flag, text):
   return key, values
 
 
-def _grid(text):
+def _grid(text, flag='grid'):
   """Returns a flag and its values."""
-  key, values = _split('grid', text)
+  key, values = _split(flag, text)
   declared = known().get(key)
   is_free = declared and (declared.many or declared.is_free_text)
   if ',' in values and (key == 'method' or declared) and not is_free:
     raise ValueError(
-      f'--grid={text}: separate values with |, and quote the flag: '
-      f"'--grid={key}={values.replace(',', '|')}'."
+      f'--{flag}={text}: separate values with |, and quote the flag: '
+      f"'--{flag}={key}={values.replace(',', '|')}'."
     )
   # A misspelled value is an error; a combination that does not fit is a row.
   for value in values.split('|'):
@@ -141,58 +279,6 @@ def known() -> dict[str, Any]:
   return {**config_lib.FIELDS, **catalog.known_settings()}
 
 
-def _span(text):
-  """Returns a flag, whether it is drawn on a log scale, and its bounds."""
-  key, values = _split('draw', text)
-  kind, *ends = values.split(':')
-  try:
-    least, most = map(float, ends)
-  except ValueError:
-    least = most = math.nan
-  is_log = kind == 'log'
-  is_known = is_log or kind == 'uniform'
-  if not (is_known and least < most) or (is_log and least <= 0):
-    raise ValueError(
-      f'--draw={text} must be flag=log:low:high with both above 0, or '
-      'flag=uniform:low:high.'
-    )
-  return key, is_log, least, most
-
-
-def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
-  declared = known()
-  for index in range(num_draws):
-    draw = []
-    for key, is_log, least, most in spans:
-      # The seed depends on the flag, so other flags do not change its draws.
-      share = seeds.generator(0, f'sweep_{key}', index).uniform()
-      value = least + share * (most - least)
-      if is_log:
-        value = least * (most / least) ** share
-      is_whole = key in declared and declared[key].kind is int
-      draw.append((key, repr(round(value) if is_whole else value)))
-    yield draw
-
-
-def check_axes(grids: Sequence[str], draws: Sequence[str] = ()) -> None:
-  """Raises a ValueError if values of a flag of the task are compared.
-
-  A score would choose the easiest task.
-
-  Args:
-    grids: Grids, as in `space`.
-    draws: Random values, as in `space`.
-  """
-  for flag, texts in (('grid', grids), ('draw', draws)):
-    for text in texts:
-      key = text.partition('=')[0]
-      if key in _OF_TASK:
-        raise ValueError(
-          f'--{flag}={text}: --choose_by would choose the easiest task: run '
-          f'one sweep for each value of --{key}, in its own --output_dir.'
-        )
-
-
 def check_choice(
   score: str, chosen_of: Mapping[str, config_lib.Config]
 ) -> None:
@@ -202,10 +288,9 @@ def check_choice(
     table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
     name = score.removeprefix('validation_')
     own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
-    if own != name and not personal.makes_models(clients):
+    if own != name and not personal.is_scored(clients):
       raise ValueError(
-        f'--choose_by={score} needs methods with personal models: choose '
-        'another score.'
+        f'--choose_by={score} needs personal models: set --personal_scores.'
       )
     if own == name and not all(p.trains_global_model for p in clients.parts):
       raise ValueError(
@@ -228,47 +313,25 @@ def best(
 ) -> tuple[str, float] | None:
   """Returns the name with the best mean over seeds, and that mean.
 
-  Only settings with all their seeds are selected, since failed runs might have
+  Only trials with all their seeds are selected, since failed runs might have
   been the worst. A diverged model, whose score is NaN, ranks last.
   """
-  means = {
-    name: float(
-      np.mean([groups.scores_of(run.directory)[score] for run in of_name])
-    )
-    for name, of_name in runs.items()
-    if all(run.is_done for run in of_name)
-  }
+  means = {name: mean_of(each, score) for name, each in runs.items()}
   sign = -1 if MOST[score] else 1
+  losses = {
+    name: sign * mean for name, mean in means.items() if mean is not None
+  }
 
   def loss(name):
-    return math.inf if math.isnan(means[name]) else sign * means[name]
+    return math.inf if math.isnan(losses[name]) else losses[name]
 
-  name = min(means, key=loss, default=None)
-  return None if name is None else (name, means[name])
-
-
-def at_an_edge(
-  runs: Mapping[str, Sequence[run_spec.RunSpec]],
-  chosen: str,
-  keys: Sequence[str],
-) -> list[str]:
-  """Returns the numeric flags whose best value is an end of its range.
-
-  Args:
-    runs: Runs by name of the setting.
-    chosen: Name of the best setting.
-    keys: Flags of the grids.
-  """
-  found = []
-  for key in keys:
-    values = {name: of[0].config.get(key) for name, of in runs.items()}
-    numbers = sorted({v for v in values.values() if isinstance(v, int | float)})
-    if len(numbers) > 2 and values[chosen] in (numbers[0], numbers[-1]):
-      found.append(key)
-  return found
+  name = min(losses, key=loss, default=None)
+  return None if name is None else (name, sign * losses[name])
 
 
-def flags_of(run: pathlib.Path) -> str:
-  """Returns the text of a flagfile of a run, without its seed."""
-  lines = flags_file.flag_lines(flags_file.read_config(run))
-  return '\n'.join([*(x for x in lines if not x.startswith('--seed=')), ''])
+def mean_of(runs: Sequence[run_spec.RunSpec], score: str) -> float | None:
+  """Returns the mean of a score over seeds; None if a run is not finished."""
+  if not all(run.is_done for run in runs):
+    return None
+  scores = [groups.scores_of(run.directory)[score] for run in runs]
+  return float(np.mean(scores))

@@ -18,9 +18,11 @@ _SMALL = [
 def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   folder = tmp_path / 'study'
   small = [*_SMALL, f'--output_dir={folder}']
-  more = ['--seeds=0,1', '--baseline=pooling=nwa', '--choose_by=validation_nll']
+  more = ['--seeds=0,1', '--baseline=pooling=nwa']
+  tuned = [*more, '--tune=client_learning_rate=0.001|0.003|0.01']
   bad = (
-    '--choose_by=nll', '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
+    '--choose_by=validation_nll', '--tune=model=mlp|logistic',
+    '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
     '--figures=pie', '--baseline=pooling=ws', '--names=pooling=ws:WS',
     '--grid=weighting=size,equal',
   )  # fmt: skip
@@ -30,27 +32,41 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
       *([*_SMALL, f'--output_dir={tmp_path}/new', word] for word in bad),
       small,
       [*small, *more],
+      [*small, *tuned, f'--output_dir={tmp_path}/tuned'],
       # The directory contains another run.
       [*small, '--batch_size=64'],
     ],
   )
-  for word, (code, out, error) in zip(bad, played[:-2], strict=True):
+  for word, (code, out, error) in zip(bad, played[:-3], strict=True):
     assert (code, out, error.count('\n')) == (2, '', 1), error
     assert word.partition('=')[0] in error or 'pools' in error
   assert not (tmp_path / 'new').exists()
-  (code, out, error), (again, more_out, _) = played[-2:]
-  assert (code, again) == (0, 0), error
+  (code, out, error), (again, more_out, _), (last, tuned_out, _) = played[-3:]
+  assert (code, again, last) == (0, 0, 0), error
   assert '2 runs, 0 of them finished' in out
   assert '4 runs, 2 of them finished' in more_out
   assert {path.name for path in folder.iterdir()} == {
     'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
-    'risk_coverage.png', 'risk_coverage.pdf', 'best.flags',
+    'risk_coverage.png', 'risk_coverage.pdf',
   }  # fmt: skip
   with (folder / 'compared.csv').open(newline='', encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
-  scores = ('accuracy', 'nll', 'validation_nll')
+  scores = ('accuracy', 'nll')
   assert [row['score'] for row in rows[::2]] == [*scores]
   assert rows[1]['p_value'] and not rows[0]['p_value']
-  best = config.Config.from_flagfile(folder / 'best.flags')
-  assert best.pooling in ('nwa', 'lp') and best.validation_split == 0.2
+  # Each setting has the values of its best trial, and trains on all examples.
+  assert tuned_out.count('chosen for pooling=') == 2
+  with (tmp_path / 'tuned/trials.csv').open(encoding='utf-8') as file:
+    trials = list(csv.DictReader(file))
+  assert len(trials) == 6
+  for rule in ('nwa', 'lp'):
+    own = [row for row in trials if row['pooling'] == rule]
+    best = min(own, key=lambda row: float(row['validation_nll']))
+    assert [row['chosen'] for row in own].count('True') == 1
+    assert best['chosen'] == 'True'
+    made = config.Config.from_flagfile(
+      tmp_path / f'tuned/pooling={rule}/seed1/flags.txt'
+    )
+    rate = f'client_learning_rate={made.client_learning_rate}'
+    assert (made.validation_split, rate) == (0, best['trial'])
   assert busy[0] == 2 and 'batch_size' in busy[2]

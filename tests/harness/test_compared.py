@@ -143,3 +143,24 @@ def test_a_flag_of_one_setting_is_the_baseline_of_all_others():
   groups = comparison.named([groups_lib.Group(each) for each in settings])
   first, *others = groups
   assert comparison.baselines(groups, 'v=d') == dict.fromkeys(others, first)
+
+
+def test_a_setting_is_compared_with_the_baseline_of_its_task():
+  def group(method, partition, rate):
+    return groups_lib.Group(
+      {'method': method, 'partition': partition, 'client_learning_rate': rate}
+    )
+
+  # The rates were chosen for each setting. IID has no PVI, Dirichlet no FedAvg.
+  settings = [
+    group('fedavg', 'iid', '0.1'), group('scaffold', 'iid', '0.2'),
+    group('fedavg', 'shards', '0.3'), group('scaffold', 'shards', '0.4'),
+    group('scaffold', 'dirichlet', '0.5'),
+  ]  # fmt: skip
+  keys = ['method', 'partition']
+  groups = comparison.named(settings, keys=keys)
+  found = comparison.baselines(groups, 'fedavg', keys)
+  assert found == {
+    f'method=scaffold partition={name}': f'method=fedavg partition={name}'
+    for name in ('iid', 'shards')
+  }

@@ -24,24 +24,55 @@ def test_a_grid_has_every_combination_named_by_its_flags():
   assert [*search_space.space(_FLAGS, [], []).configs] == ['all']
 
 
-def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
+def trials(texts, number=3, point=(), fixed=_FLAGS):
+  axes = search_space.axes(texts)
+  return search_space.trials(fixed, (), dict(point), axes, number)
+
+
+def test_draws_are_within_bounds_and_more_trials_keep_the_first_ones():
   rate = 'client_learning_rate=log:1e-4:1e-1'
-  few = [*search_space.space({}, [], [], [rate], 3).configs.values()]
-  draws = [rate, 'batch_size=uniform:8:64']
-  many = [*search_space.space({}, [], [], draws, 200).configs
+  few = [t.config.client_learning_rate for t in trials([rate]).values()]
+  many = [t.config for t in trials([rate, 'batch_size=uniform:8:64'], 200)
           .values()]  # fmt: skip
   rates = [config.client_learning_rate for config in many]
-  assert rates[:3] == [config.client_learning_rate for config in few]
+  assert rates[:3] == few
   assert 1e-4 <= min(rates) < 2e-4 and 5e-2 < max(rates) <= 1e-1
   # Half of them are below the geometric mean, within five standard errors.
   assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
   assert {config.batch_size for config in many} <= {*range(8, 65)}
-  both = search_space.space({}, [], ['pooling=nwa|ws'], [rate], 3).configs
-  assert len(both) == 6
-  near = 'client_learning_rate=uniform:1.23451:1.23452'
-  found = search_space.space({}, [], [], [near], 20).configs.values()
-  rates = {config.client_learning_rate for config in found}
-  assert len(rates) == 20 and 1.23451 <= min(rates) < max(rates) <= 1.23452
+  # Each combination of listed values has as many draws.
+  assert len(trials([rate, 'pooling=nwa|ws'])) == 6
+
+
+def test_axes_of_a_method_replace_the_others_and_unused_settings_are_left_out():
+  texts = [
+    'scaffold:client_learning_rate=0.1|0.2', 'client_learning_rate=0.3',
+    'proximal.weight=0.1|1',
+  ]  # fmt: skip
+  scaffold = trials(texts, point={'method': 'scaffold'}, fixed={})
+  assert [*scaffold] == ['client_learning_rate=0.1', 'client_learning_rate=0.2']
+  fedprox = trials(texts, point={'method': 'fedprox'}, fixed={})
+  assert [t.config.get('proximal.weight') for t in fedprox.values()] == [0.1, 1]
+  assert {t.config.client_learning_rate for t in fedprox.values()} == {0.3}
+  # The ranges of all method files.
+  assert len(trials(['default'], point={'method': 'fedprox'}, fixed={})) == 3
+  assert [*trials(['default'], point={'method': 'fedavg'}, fixed={})] == ['all']
+
+
+@pytest.mark.parametrize(
+  ('text', 'value', 'is_end'),
+  [
+    ('client_learning_rate=1|2|3', '3', True),
+    ('client_learning_rate=1|2|3', '2', False),
+    ('client_learning_rate=1|2', '2', False),
+    ('client_learning_rate=log:0.01:1', '0.9', True),
+    ('client_learning_rate=log:0.01:1', '0.1', False),
+    ('pooling=nwa|ws|lp', 'lp', False),
+  ],
+)
+def test_a_chosen_value_at_an_end_is_found(text, value, is_end):
+  (axis,) = search_space.axes([text])
+  assert axis.is_end(value, axis.values) == is_end
 
 
 @pytest.mark.parametrize(
@@ -50,13 +81,10 @@ def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
     ('--grid=', (['pooling='],)),
     ('--grid=', ([''],)),
     ('--grid=pooling', (['pooling=nwa', 'pooling=ws'],)),
-    ('--grid=pooling', (['pooling=nwa'], ['pooling=log:1:2'])),
     ('--seeds', (['seed=0|1'],)),
     ('--poling .*--pooling', (['poling=nwa|ws'],)),
     ('--pooling=nwaa', (['pooling=nwa|nwaa'],)),
     ('--proximal.weight', (['proximal.weight=0.1|1'],)),
-    ('--draw=num_rounds=log:0:1', ([], ['num_rounds=log:0:1'])),
-    ('--draw=num_rounds=lin:1:2', ([], ['num_rounds=lin:1:2'])),
   ],
 )
 def test_invalid_search_spaces_are_rejected(named, arguments):
@@ -86,10 +114,7 @@ def test_specified_settings_that_no_config_uses_are_rejected():
     search_space.space(_FLAGS, typed, ['pooling=nwa|ws'])
 
 
-_FEDPER = {'method': 'fedper', 'validation_split': 0.2}
-
-
-def test_the_best_setting_is_written_without_its_seed(tmp_path):
+def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
   runs, nan = {}, float('nan')
   scores = {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan), 'wc': (0, None)}
   for rule, of_seeds in scores.items():
@@ -102,20 +127,23 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
         made_runs.finish(task, 0.5, validation_nll=score)
   assert search_space.best(runs, 'validation_nll') == ('ws', 1.5)
   assert search_space.best({'wc': runs['wc']}, 'validation_nll') is None
-  path = tmp_path / 'best.flags'
-  path.write_text(search_space.flags_of(runs['ws'][1].directory))
-  config = Config.from_flagfile(path, seed=5)
-  assert (config.pooling, config.seed) == ('ws', 5)
-  with pytest.raises(ValueError, match='--choose_by=nll'):
-    search_space.check_choice('nll', {})
-  with pytest.raises(ValueError, match='--likelihood=categorical'):
-    search_space.check_choice('validation_rmse', {'a': config})
-  with pytest.raises(ValueError, match='--validation_split'):
-    search_space.check_choice('validation_nll', {'a': config})
-  with pytest.raises(ValueError, match='personal models'):
-    search_space.check_choice('validation_personal_nll', {'a': config})
-  with pytest.raises(ValueError, match='choose_by=validation_personal_nll'):
-    search_space.check_choice('validation_nll', {'a': Config.of(_FEDPER)})
+
+
+@pytest.mark.parametrize(
+  ('named', 'score', 'flags'),
+  [
+    ('--choose_by=nll', 'nll', {}),
+    ('--likelihood=categorical', 'validation_rmse', {}),
+    ('--validation_split', 'validation_nll', {'validation_split': 0}),
+    ('--personal_scores', 'validation_personal_nll', {}),
+    ('choose_by=validation_personal_nll', 'validation_nll',
+     {'method': 'fedper'}),
+  ],
+)  # fmt: skip
+def test_a_score_that_cannot_choose_is_rejected(named, score, flags):
+  config = Config.of({'validation_split': 0.2, **flags})
+  with pytest.raises(ValueError, match=named):
+    search_space.check_choice(score, {'a': config})
 
 
 @pytest.mark.parametrize(
@@ -123,12 +151,18 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
           'central.noise_multiplier', 'attack', 'label_flip.fraction'],
 )  # fmt: skip
 def test_a_score_cannot_choose_the_task(key):
-  text = f'{key}=a|b'
-  with pytest.raises(ValueError, match=f'--{key}'):
-    search_space.check_axes(['method=fedavg|pvi', text])
-  with pytest.raises(ValueError, match=f'--draw={key}'):
-    search_space.check_axes([], [text])
-  search_space.check_axes(['client_learning_rate=1|2', 'central.clip_norm=1|2'])
+  with pytest.raises(ValueError, match=f'--grid={key}'):
+    search_space.axes([f'{key}=a|b'])
+
+
+@pytest.mark.parametrize(
+  'text',
+  ['num_rounds=log:0:1', 'batch_size=uniform:2:1', 'pools=nwa|ws', 'batch_size',
+   'nobody:batch_size=1|2'],
+)  # fmt: skip
+def test_wrong_values_to_tune_are_rejected(text):
+  with pytest.raises(ValueError, match='--'):
+    trials([text])
 
 
 def test_a_combination_that_cannot_run_has_a_reason():

@@ -1,0 +1,30 @@
+"""A client's own model after its last local training.
+
+References:
+  T. Yu, E. Bagdasaryan, V. Shmatikov. Salvaging federated learning by local
+  adaptation. arXiv:2002.04758.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bfl_tf import training
+
+_KEPT = ('loc', 'scale', 'point', 'buffers')
+
+
+@dataclasses.dataclass(frozen=True)
+class KeepLocal(training.Part):
+  """Keeps the trained model as the client's personal model."""
+
+  name = 'keep_local'
+
+  def init_memory(self, model):
+    return {name: getattr(model, name) for name in _KEPT}
+
+  def finish(self, model, carry, trace):
+    return model, None, {name: getattr(model, name) for name in _KEPT}
+
+  def personal(self, model, memory):
+    return model._replace(**memory, factor=model.factor[:0])
