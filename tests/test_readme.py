@@ -78,7 +78,8 @@ def test_flags_on_the_pages_exist(page):
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
   # Flags of report, predict, export, uncertainty, compare and sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
-  known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
+  known |= {'baseline', 'figures', 'grid', 'tune', 'trials', 'choose_by'}
+  known |= {'trial_seeds'}
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   known |= {'calibrated', 'num_mc_samples'}

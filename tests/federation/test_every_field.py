@@ -24,6 +24,7 @@ CONFIGS = {
   'fedpa': {'fedpa.samples': 2, 'fedpa.period': 1, 'local_epochs': 2},
   of_papers.GRADIENT_NOISE: {},
   of_papers.INDEPENDENT_INIT: {},
+  'keep_local': {},
   'langevin': {},
   'local_layers': {'local_layers.layers': '0/bias'},
   'pfedbayes': FLIPOUT,
