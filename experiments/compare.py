@@ -22,6 +22,7 @@ from bfl_tf.runs import comparison as comparison_lib
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import significance, tables
 from experiments import command_line
+from experiments.harness import paper_table
 from experiments.harness import tables as tables_lib
 
 _OUTPUT = flags.DEFINE_string(
@@ -106,7 +107,11 @@ def report(
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_csv(folder / 'compared.csv', lines)
     files.write_text(folder / 'compared.md', f'{text}\n')
-    tex = f'% {caption}\n{tables_lib.tex(table)}'
+    caption += (
+      ' Bold: the best value of a task, and those that do not differ from it '
+      'significantly by the same test.'
+    )
+    tex = paper_table.tex(lines, [] if _NAMES.value else keys, caption)
     files.write_text(folder / 'compared.tex', tex)
     for name in _DRAWN:  # Older figures may show other settings.
       for old in folder.glob(f'{name}*.p[nd][gf]'):
@@ -134,8 +139,9 @@ def check(
 
 def _caption(groups, is_tested):
   text = 'One seed per setting.'
-  if any(len(group.runs) > 1 for group in groups.values()):
-    text = 'Mean ± standard error over seeds.'
+  most = max(len(group.runs) for group in groups.values())
+  if most > 1:
+    text = f'Mean ± standard error over {most} seeds.'
   if _BASELINE.value and not is_tested:
     text += ' There is no test: it needs two seeds that settings share.'
   elif _BASELINE.value:

@@ -99,12 +99,11 @@ def main() -> int:
   compare.check([*rows.values()], compare.output(root), keys)
   seeds = command_line.seeds(_SEEDS.value)
   trials = _trials(fixed, typed, space)
-  configs = space.configs
   if trials:
-    configs = {
-      name: _final(next(iter(trials[name].values()))) for name in trials
-    }
-  points = study.points(configs, root, seeds)
+    some = {name: next(iter(of.items())) for name, of in trials.items()}
+    points = _final(some, root, seeds)
+  else:
+    points = study.points(space.configs, root, seeds)
   reasons = _checked(points, trials, root)
   for name, reason in reasons.items():
     rows[name].failures = dict.fromkeys(seeds or [fixed.get('seed', 0)], reason)
@@ -121,7 +120,7 @@ def main() -> int:
       chosen = _choose(of_trials, trials, space, root)
       for name in trials.keys() - chosen.keys():
         rows[name].failures = {0: 'no trial has all its seeds'}
-      points = study.points(chosen, root, seeds)
+      points = _final(chosen, root, seeds)
     failed += _run(points, root, 'runs')
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
@@ -155,23 +154,45 @@ def _trials(fixed, typed, space):
   return found
 
 
-def _final(trial):
-  """Returns the config of the runs with the values of a trial."""
-  return trial.config.replace(validation_split=0.0)
+def _final(chosen, root, seeds):
+  """Returns the runs with the values of a trial, by name of the setting.
+
+  They train on all training examples. Each choice has its own directory.
+  """
+  return {
+    name: _below(
+      study.place(name),
+      {values: trial.config.replace(validation_split=0.0)},
+      root,
+      seeds,
+    )[values]
+    for name, (values, trial) in chosen.items()
+  }
+
+
+def _below(place, configs, root, seeds):
+  """Returns runs in a folder below the root, by name."""
+  return {
+    name: [
+      dataclasses.replace(run, place=f'{place}/{run.place}') for run in runs
+    ]
+    for name, runs in study.points(configs, root / place, seeds).items()
+  }
 
 
 def _points_of(trials, root):
   """Returns the runs of all trials, by names of the setting and the trial."""
   seeds = command_line.seeds(_TRIAL_SEEDS.value)
-  found = {}
-  for name, of in trials.items():
-    configs = {values: trial.config for values, trial in of.items()}
-    place = f'{_TRIALS_FOLDER}/{study.place(name)}'
-    for values, runs in study.points(configs, root / place, seeds).items():
-      found[name, values] = [
-        dataclasses.replace(run, place=f'{place}/{run.place}') for run in runs
-      ]
-  return found
+  return {
+    (name, values): runs
+    for name, of in trials.items()
+    for values, runs in _below(
+      f'{_TRIALS_FOLDER}/{study.place(name)}',
+      {values: trial.config for values, trial in of.items()},
+      root,
+      seeds,
+    ).items()
+  }
 
 
 def _checked(points, trials, root):
@@ -191,7 +212,7 @@ def _run(points, root, what):
 
 
 def _choose(points, trials, space, root):
-  """Writes all trials, and returns the config with the best values of each."""
+  """Writes all trials, and returns the best one of each setting."""
   score, chosen, lines = _CHOOSE_BY.value, {}, []
   axes = search_space.axes(_TUNE.value)
   for name, of in trials.items():
@@ -213,7 +234,7 @@ def _choose(points, trials, space, root):
     if best is None:
       continue
     values, mean = best
-    chosen[name] = _final(of[values])
+    chosen[name] = values, of[values]
     print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
     for axis in search_space.axes_of(of[values].config, axes):
       tried = [t.values[axis.key] for t in of.values() if axis.key in t.values]

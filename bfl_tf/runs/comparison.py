@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bfl_tf import metrics
 from bfl_tf.config import catalog
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups as groups_lib
@@ -106,10 +107,12 @@ def rows(
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
-    `standard_deviation`, `standard_error`, the number `n` of finite values and
-    the number of `seeds`. A baseline adds the `difference` from it,
-    `difference_standard_error`, `p_value` without and `significant` with Holm's
-    correction. Groups with failures add `failure`, the reasons.
+    `standard_deviation`, `standard_error`, the number `n` of finite values,
+    the number of `seeds`, and `best`: whether the setting is the best one on
+    its task or does not differ significantly from it. A baseline adds the
+    `difference` from it, `difference_standard_error`, `p_value` without and
+    `significant` with Holm's correction. Groups with failures add `failure`,
+    the reasons.
 
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.
@@ -166,9 +169,11 @@ def _of_score(groups, keys, score, every, others):
   }
   passed = significance.holm([test.p_value for test in tested.values()])
   significant = dict(zip(tested, passed.tolist()))
+  best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
     row |= {'score': score, **_moments([*values[name].values()])}
+    row['best'] = name in best
     if others:
       found = means.get(name, {})
       row |= {
@@ -181,6 +186,37 @@ def _of_score(groups, keys, score, every, others):
       reasons = dict.fromkeys(group.failures.values())
       row['failure'] = '; '.join(reasons) or None
     yield row
+
+
+def _among_best(groups, keys, score, values) -> set[str]:
+  """Returns the best settings of each task, with those that are not worse.
+
+  These do not differ significantly from the best one, after Holm's correction
+  over the settings of the task.
+  """
+  found = metrics.find(score)
+  if found is None or not found.best:
+    return set()
+  sign = 1 if found.best == 'low' else -1
+  task = [key for key in keys if key in catalog.of_task()]
+  of_task: dict[tuple, dict[str, float]] = {}
+  for name, group in groups.items():
+    mean = sign * np.mean([*values[name].values()] or [np.nan])
+    if np.isfinite(mean):
+      place = tuple(group.settings.get(key) for key in task)
+      of_task.setdefault(place, {})[name] = mean
+  best = set()
+  for means in of_task.values():
+    first = min(means, key=means.__getitem__)
+    tests = {
+      name: significance.student(_differences(values[name], values[first]))
+      for name in means
+      if name != first
+    }
+    p_values = [test.p_value if test else 1.0 for test in tests.values()]
+    worse = dict(zip(tests, significance.holm(p_values)))
+    best |= {name for name in means if not worse.get(name)}
+  return best
 
 
 def _moments(values):

@@ -227,15 +227,6 @@ def _text(table, entry):
   return f'{entry.text} [{entry.published_text}]'
 
 
-def tex(rows: list[list[str]]) -> str:
-  """Returns rows as a LaTeX tabular, heading first; it needs booktabs."""
-  import pandas
-
-  frame = pandas.DataFrame(rows[1:], columns=rows[0])
-  text = frame.to_latex(index=False, escape=True)
-  return text.replace('±', r'$\pm$')
-
-
 def markdown(rows: list[list[str]]) -> str:
   """Returns rows as a Markdown table, heading first."""
   widths = [max(map(len, column)) for column in zip(*rows)]

@@ -64,9 +64,8 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
     best = min(own, key=lambda row: float(row['validation_nll']))
     assert [row['chosen'] for row in own].count('True') == 1
     assert best['chosen'] == 'True'
-    made = config.Config.from_flagfile(
-      tmp_path / f'tuned/pooling={rule}/seed1/flags.txt'
-    )
+    folder = tmp_path / f'tuned/pooling={rule}' / best['trial']
+    made = config.Config.from_flagfile(folder / 'seed1/flags.txt')
     rate = f'client_learning_rate={made.client_learning_rate}'
     assert (made.validation_split, rate) == (0, best['trial'])
   assert busy[0] == 2 and 'batch_size' in busy[2]

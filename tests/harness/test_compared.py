@@ -7,7 +7,7 @@ import pytest
 import bfl_tf
 from bfl_tf.runs import comparison, significance
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, tables
+from experiments.harness import cells, paper_table
 
 # Scores of three seeds, by rule and rate.
 _SCORES = {
@@ -90,9 +90,45 @@ def test_text_and_latex_of_a_table(groups):
   assert table[0] == ['client_learning_rate', 'seeds', 'accuracy', 'nll']
   assert table[1] == ['0.1', '3', '0.6000 ± 0.0577*', '1.0000 ± 0.0000']
   assert table[4][2] == '0.2000 ± 0.1000 (2 of 3)'
-  tex = tables.tex(table).splitlines()
-  assert tex[2] == r'client\_learning\_rate & seeds & accuracy & nll \\'
-  assert r'0.6000 $\pm$ 0.0577*' in tex[4]
+
+
+def test_the_latex_table_has_a_group_of_columns_per_task():
+  # Accuracies of three seeds: b is 0.1 better than a on IID data in each seed.
+  lines = [
+    {'method': method, 'partition': partition, 'score': 'accuracy', 'n': 3,
+     'mean': mean, 'standard_error': 0.01, 'seeds': 3, 'best': best,
+     'significant': method == 'b'}
+    for method, partition, mean, best in (
+      ('a_1', 'iid', 0.5, False), ('b', 'iid', 0.6, True),
+      ('b', 'shards', 0.7, True)
+    )
+  ]  # fmt: skip
+  text = paper_table.tex(lines, ['method', 'partition'], '5 % & more')
+  assert r'\caption{5 \% \& more}' in text
+  assert r' & \multicolumn{1}{c}{partition: iid} & ' in text
+  assert r'method & accuracy (\%) & accuracy (\%) \\' in text
+  assert r'a\_1 & 50.0 $\pm$ 1.0 & -- \\' in text
+  assert r'b & \textbf{60.0} $\pm$ 1.0$^*$ & \textbf{70.0}' in text
+
+
+def test_values_that_do_not_differ_from_the_best_of_a_task_are_marked():
+  # Accuracies by seed. On IID data, b is clearly worse than a, and c is not.
+  of = {('a', 'iid'): (8, 7, 9), ('b', 'iid'): (5, 4.1, 6.05),
+        ('c', 'iid'): (9, 5, 8),
+        ('b', 'shards'): (1, 2, 3)}  # fmt: skip
+  groups = {
+    f'{method} {partition}': groups_lib.Group(
+      {'method': method, 'partition': partition}
+    )
+    for method, partition in of
+  }
+  values = {
+    name: dict(enumerate(each)) for name, each in zip(groups, of.values())
+  }
+  found = comparison._among_best(
+    groups, ['method', 'partition'], 'accuracy', values
+  )
+  assert found == {'a iid', 'c iid', 'b shards'}
 
 
 def test_invalid_scores_baselines_and_names_are_rejected(groups):
