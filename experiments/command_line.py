@@ -212,7 +212,10 @@ def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
   """
   code = 143 if isinstance(stop, federation.Terminated) else 130
   text = str(stop) or 'interrupted'
-  fail(text if hint in text else f'{text}: {hint}', code)
+  text = text if hint in text else f'{text}: {hint}'
+  if code == 143:
+    _end_with(text)  # A running computation would delay the usual end.
+  fail(text, code)
 
 
 def terminable() -> None:
@@ -235,12 +238,16 @@ def _is_read() -> bool:
 
 def _end(*unused):
   # A compiled computation cannot be interrupted. Checkpoints are complete.
-  print(
-    'error: terminated during a computation: the same command continues from '
-    'the last checkpoint',
-    file=sys.stderr,
-    flush=True,
+  _end_with(
+    'terminated during a computation: the same command continues from the '
+    'last checkpoint'
   )
+
+
+def _end_with(text) -> typing.NoReturn:
+  print(f'error: {text}', file=sys.stderr)
+  for stream in (sys.stdout, sys.stderr):
+    stream.flush()
   os._exit(143)
 
 
