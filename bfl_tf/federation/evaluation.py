@@ -99,7 +99,7 @@ def _subset(test, config):
   """Returns the test examples of all evaluations before the last."""
   if not 0 < config.num_eval_examples < len(test.y):
     return test
-  generator = seeds.generator(config.seed, 'eval_examples')
+  generator = seeds.generator(config.seed_of_data, 'eval_examples')
   chosen = np.sort(
     generator.permutation(len(test.y))[: config.num_eval_examples]
   )
