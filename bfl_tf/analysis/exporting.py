@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import os
 import pathlib
 import tempfile
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import training
 from bfl_tf.analysis import model
-from bfl_tf.startup import tf
+from bfl_tf.startup import tf, tf_keras
 
 _NAME = 'saved_model'
 
@@ -38,19 +40,13 @@ def export(
       above 1 for a posterior over all weights, or only personal models exist.
   """
   trained.check_usable()
-  count, path = trained.num_samples(num_samples), pathlib.Path(folder)
+  path = pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')
-  if trained.inference.scope == 'all':
-    if num_samples is not None and num_samples > 1:
-      raise ValueError(
-        'a posterior over all weights is exported at its mean: remove '
-        '--num_mc_samples.'
-      )
-    count = 1
+  module = _Module(trained, num_samples)
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
-    module, made = _Module(trained, count), pathlib.Path(scratch) / 'made'
+    made = pathlib.Path(scratch) / 'made'
     signatures = {'serving_default': module.predict}
     tf.saved_model.save(module, str(made / _NAME), signatures=signatures)
     os.replace(made, path)
@@ -62,22 +58,20 @@ class _Module(tf.Module):
 
   def __init__(self, trained, num_samples):
     super().__init__()
-    predictor = trained.predictor(training.strategies(1)[0])
-    predictor.load(trained.weights)
     # TensorFlow saves only the attributes of a module.
-    self._model = predictor.model
+    self._models: list[tf_keras.Model] = []
+    predictive_of = _in_graph(trained, num_samples, self._models)
     inputs, classes = trained.task.inputs, tf.constant(trained.task.classes)
-    is_numeric = trained.task.is_numeric
-    seed = tf.constant(trained.draws())
+    is_numeric, likelihood = trained.task.is_numeric, trained.likelihood
 
     def predict(x):
-      predictive = predictor.batches(x, seed, num_samples)
+      predictive = predictive_of(x)
       uncertainty = {
         'aleatoric_uncertainty': predictive.aleatoric,
         'epistemic_uncertainty': predictive.epistemic,
       }
       if is_numeric:
-        unit = predictor.likelihood.label_unit
+        unit = likelihood.label_unit
         scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
         if unit != 1:
           uncertainty = {
@@ -98,3 +92,31 @@ class _Module(tf.Module):
 
     spec = tf.TensorSpec([None, *inputs.shape], inputs.dtype, name='x')
     self.predict = tf.function(predict, input_signature=[spec])
+
+
+def _in_graph(trained, num_samples, models) -> Callable[[tf.Tensor], Any]:
+  """Returns the function of `Trained.predictive`, and appends its models."""
+  if isinstance(trained, model.Ensemble):
+    members = [_in_graph(run, num_samples, models) for run in trained.runs]
+
+    def mixture(x):
+      found = [member(x) for member in members]
+      mean, *others = (sum(values) / len(found) for values in zip(*found))
+      between = [tf.square(each.mean - mean) for each in found]
+      others[1] += tf.reduce_sum(sum(between) / len(found), -1)
+      return training.Predictive(mean, *others)
+
+    return mixture
+  count = trained.num_samples(num_samples)
+  if trained.inference.scope == 'all':
+    if num_samples is not None and num_samples > 1:
+      raise ValueError(
+        'a posterior over all weights is exported at its mean: remove '
+        '--num_mc_samples.'
+      )
+    count = 1
+  predictor = trained.predictor(training.strategies(1)[0])
+  predictor.load(trained.weights)
+  models.append(predictor.model)
+  seed = tf.constant(trained.draws())
+  return lambda x: predictor.batches(x, seed, count)

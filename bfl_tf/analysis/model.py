@@ -22,16 +22,20 @@ from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
 
 
-def load(run_dir: str | os.PathLike) -> Trained:
+def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
   """Returns the model of a finished run; its data are not needed.
 
   Args:
-    run_dir: Directory of a run, or of a personalized model.
+    run_dir: Directory of a run, a personalized model or an ensemble. Several
+      directories of runs make an `Ensemble`, without a temperature.
 
   Raises:
-    ValueError: The directory holds no finished run, or its checkpoint cannot be
-      read; the message names the directory and the fix.
+    ValueError: The directory holds no finished run, its checkpoint cannot be
+      read, or runs cannot form an ensemble; the message names the directory and
+      the fix.
   """
+  if not isinstance(run_dir, str | os.PathLike):
+    return _together([*map(pathlib.Path, run_dir)])
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
     raise ValueError(
@@ -44,6 +48,18 @@ def load(run_dir: str | os.PathLike) -> Trained:
       f'{path} holds an unfinished run: continue it with '
       f'--flagfile={path}/flags.txt --output_dir={path}.'
     )
+  if sites_own:
+    return _read(path)
+  temperature = run_files.read_summary(path).get('temperature')
+  clients = directory.read_clients(path)
+  members = run_files.members(path)
+  if members:
+    return Ensemble([_read(each, clients) for each in members], temperature)
+  return _read(path, clients, temperature)
+
+
+def _read(path, clients=(), temperature=None) -> Trained:
+  """Reads flags, task and checkpoint of a run."""
   config = flags_file.read_config(path)
   if config.mixed_precision and not training.has_mixed_precision():
     # The run was trained on another machine.
@@ -53,13 +69,9 @@ def load(run_dir: str | os.PathLike) -> Trained:
   state = checkpoints.restore(path)
   if state is None:
     remedy = run_files.remedy(path)
-    if sites_own:
+    if directory.is_sites_own(path):
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
-  temperature, clients = None, []
-  if not sites_own:
-    temperature = run_files.read_summary(path).get('temperature')
-    clients = directory.read_clients(path)
   members = _stored(config, state)
   if config.predictor and not members:
     logging.warning(
@@ -71,6 +83,37 @@ def load(run_dir: str | os.PathLike) -> Trained:
   return Trained(
     config, task, state.model, temperature, members, state, clients
   )
+
+
+def _together(paths) -> Ensemble:
+  """Returns the ensemble of runs, which must have the same data."""
+  if len(paths) < 2:
+    raise ValueError('an ensemble needs at least two runs.')
+  runs = [load(path) for path in paths]
+  for number, (path, run) in enumerate(zip(paths, runs)):
+    if directory.is_sites_own(path) or isinstance(run, Ensemble):
+      raise ValueError(
+        f'{path} is a personalized model or an ensemble: name finished runs.'
+      )
+    flags_file.check_same_data(paths[0], path)
+    first = runs[0].task
+    if run.task.classes != first.classes or not run.task.is_like(first):
+      raise ValueError(
+        f'{path} has other examples or classes than {paths[0]}: an ensemble '
+        'needs runs with the same data.'
+      )
+    for other, theirs in zip(paths[:number], runs):
+      if not flags_file.differences(run.config, theirs.config):
+        raise ValueError(f'{path} and {other} are the same run: remove one.')
+  ensemble = Ensemble(runs)
+  if ensemble.needs_site and not ensemble.has_personal_models:
+    path = next(path for path, run in zip(paths, runs) if run.needs_site)
+    raise ValueError(
+      f'the global model of {path} is not usable, because its clients keep '
+      'some layers: leave it out, or combine runs that all have personal '
+      'models.'
+    )
+  return ensemble
 
 
 def _stored(config, state) -> Sequence[weights_lib.Weights]:
@@ -250,6 +293,11 @@ class Trained:
       )
 
   @functools.cached_property
+  def likelihood(self) -> training.Likelihood:
+    """Distribution of the labels."""
+    return self._plan.likelihood(self.task.label_moments)
+
+  @functools.cached_property
   def model(self) -> tf_keras.Model:
     """Keras model with the trained weights, from `normalize(x)` to logits.
 
@@ -319,21 +367,24 @@ class Trained:
         below 1, or the model is not usable, for example because it diverged.
     """
     self.check_usable()
-    x, draws = self._raw(x), self.draws(seed)
-    count = self.num_samples(num_samples)
-    if self.members:
-      predictive = prediction.mixture(
-        self._predictors, self.members, x, seed=draws, num_samples=count
-      )
-    else:
-      predictive = prediction.predict(
-        self._predictors, self.weights, x, seed=draws, num_samples=count
-      )
-    likelihood = self._predictors[0].likelihood
-    probs, *variances = likelihood.in_label_unit(predictive)[:3]
+    predictive = self.predictive(x, num_samples, seed)
+    probs, *variances = self.likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:
       return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
     return Prediction(probs, metrics.normalized_entropy(probs), *variances)
+
+  def predictive(
+    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
+  ) -> training.Predictive:
+    """Returns the moments from which `predict` makes its result."""
+    of: Any = prediction.mixture if self.members else prediction.predict
+    return of(
+      self._predictors,
+      self.members or self.weights,
+      self._raw(x),
+      seed=self.draws(seed),
+      num_samples=self.num_samples(num_samples),
+    )
 
   def calibrated(self, prediction: AnyPrediction) -> AnyPrediction:
     """Returns predictions with the fitted temperature.
@@ -399,7 +450,7 @@ class Trained:
       self._build,
       self.task.inputs,
       self.inference,
-      self._plan.likelihood(self.task.label_moments),
+      self.likelihood,
     )
 
   @functools.cached_property
@@ -426,3 +477,52 @@ class Trained:
         f'as in training; got {x.shape[1:]} of {x.dtype}.'
       )
     return x
+
+
+class Ensemble(Trained):
+  """Runs that predict together, with equal weights.
+
+  The prediction is the mixture of the predictions of the runs (Lakshminarayanan
+  et al. 2017). Its epistemic uncertainty includes the variance between runs.
+  The flags are those of the first run.
+
+  Attributes:
+    runs: Models of the runs.
+  """
+
+  def __init__(self, runs: Sequence[Trained], temperature: float | None = None):
+    first = runs[0]
+    labels = {run.config.method for run in runs}
+    name = f'{first.config.method} runs' if len(labels) == 1 else 'runs'
+    self.config = first.config.labelled(f'ensemble of {len(runs)} {name}')
+    self.task, self.clients = first.task, first.clients
+    self.runs, self.temperature, self.members = runs, temperature, ()
+
+  def __getattr__(self, name: str) -> Any:
+    if name in ('weights', 'state'):
+      raise ValueError(
+        'an ensemble has no weights of its own: name one of its runs.'
+      )
+    raise AttributeError(name)
+
+  def personal(self, client):
+    return Ensemble([run.personal(client) for run in self.runs])
+
+  @property
+  def has_personal_models(self):
+    return all(run.has_personal_models for run in self.runs)
+
+  @property
+  def needs_site(self):
+    return any(run.needs_site for run in self.runs)
+
+  def predictive(self, x, num_samples=None, seed=None):
+    mixtures = training.Mixtures(self.likelihood)
+    for run in self.runs:
+      found = run.predictive(x, num_samples, seed)
+      if not mixtures.add('runs', found):
+        return found  # It is not finite.
+    return mixtures.union(['runs'])
+
+  def num_samples(self, wanted=None):
+    return sum(run.num_samples(wanted) for run in self.runs)
