@@ -56,12 +56,6 @@ class Summary(TypedDict):
   members: tuple[str, ...] | None
 
 
-def members(run_dir: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the folders of the runs of an ensemble; empty for a run."""
-  number = len(read_summary(run_dir).get('members') or ())
-  return [run_dir / ENSEMBLE / str(index) for index in range(number)]
-
-
 def remedy(run_dir: pathlib.Path) -> str:
   """Returns the advice for a damaged file of the state of a run."""
   if run_dir.parent.name == ENSEMBLE:

@@ -26,10 +26,7 @@ def main() -> None:
   """Writes the ensemble and prints its final scores."""
   if not _OUTPUT_DIR.value:
     command_line.fail('--output_dir is missing: name a new folder.')
-  try:
-    summary = ensembles.write(_RUNS.value, _OUTPUT_DIR.value)
-  except ValueError as error:
-    raise ValueError(f'--runs={",".join(_RUNS.value)}: {error}') from error
+  summary = ensembles.write(_RUNS.value, _OUTPUT_DIR.value)
   print(
     f'ensemble of {len(_RUNS.value)} runs\n{runs.table(summary)}\n\n'
     f'results in {_OUTPUT_DIR.value}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import functools
 import os
 import pathlib
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from absl import logging
 import numpy as np
 
-from bfl_tf import metrics, run_files, seeds, server, training
+from bfl_tf import data, metrics, run_files, seeds, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
@@ -50,12 +51,12 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
     )
   if sites_own:
     return _read(path)
-  temperature = run_files.read_summary(path).get('temperature')
-  clients = directory.read_clients(path)
-  members = run_files.members(path)
-  if members:
-    return Ensemble([_read(each, clients) for each in members], temperature)
-  return _read(path, clients, temperature)
+  summary, clients = run_files.read_summary(path), directory.read_clients(path)
+  temperature, members = map(summary.get, ('temperature', 'members'))
+  if members is None:
+    return _read(path, clients, temperature)
+  places = [path / run_files.ENSEMBLE / str(n) for n in range(len(members))]
+  return Ensemble([_read(place, clients) for place in places], temperature)
 
 
 def _read(path, clients=(), temperature=None) -> Trained:
@@ -85,35 +86,44 @@ def _read(path, clients=(), temperature=None) -> Trained:
   )
 
 
+_DATA = (
+  *(field.name for field in dataclasses.fields(data.DatasetConfig)),
+  'likelihood', 'partition', 'num_clients', 'num_server_examples',
+  'server_fraction',
+)  # fmt: skip
+
+
 def _together(paths) -> Ensemble:
   """Returns the ensemble of runs, which must have the same data."""
   if len(paths) < 2:
-    raise ValueError('an ensemble needs at least two runs.')
-  runs = [load(path) for path in paths]
-  for number, (path, run) in enumerate(zip(paths, runs)):
-    if directory.is_sites_own(path) or isinstance(run, Ensemble):
-      raise ValueError(
-        f'{path} is a personalized model or an ensemble: name finished runs.'
-      )
-    flags_file.check_same_data(paths[0], path)
-    first = runs[0].task
-    if run.task.classes != first.classes or not run.task.is_like(first):
-      raise ValueError(
-        f'{path} has other examples or classes than {paths[0]}: an ensemble '
-        'needs runs with the same data.'
-      )
-    for other, theirs in zip(paths[:number], runs):
-      if not flags_file.differences(run.config, theirs.config):
-        raise ValueError(f'{path} and {other} are the same run: remove one.')
-  ensemble = Ensemble(runs)
-  if ensemble.needs_site and not ensemble.has_personal_models:
-    path = next(path for path, run in zip(paths, runs) if run.needs_site)
     raise ValueError(
-      f'the global model of {path} is not usable, because its clients keep '
-      'some layers: leave it out, or combine runs that all have personal '
-      'models.'
+      'an ensemble needs at least two runs: name more in --runs.'
     )
-  return ensemble
+  runs = [load(path) for path in paths]
+  first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
+  for number, (path, run) in enumerate(zip(paths, runs)):
+    differ = [k for k, value in shared[number].items() if value != first[k]]
+    if differ:
+      raise ValueError(
+        f'{path} and {paths[0]} have different {" and ".join(differ)}: an '
+        'ensemble needs runs with the same data.'
+      )
+    for other, before in zip(paths, runs[:number]):
+      if not flags_file.differences(run.config, before.config):
+        raise ValueError(f'{path} and {other} are the same run: remove one.')
+    if run.needs_site and not all(each.has_personal_models for each in runs):
+      raise ValueError(
+        f'the global model of {path} is not usable, because its clients keep '
+        'some layers: leave it out, or combine runs with personal models only.'
+      )
+  return Ensemble(runs)
+
+
+def _data_of(path, run) -> dict[str, Any]:
+  """Returns the flags of the data, and the numbers of examples of clients."""
+  flags = {f'--{name}': getattr(run.config, name) for name in _DATA}
+  counts = (path / run_files.PARTITION).read_bytes()
+  return {**flags, '--data_seed': run.config.seed_of_data, 'clients': counts}
 
 
 def _stored(config, state) -> Sequence[weights_lib.Weights]:
@@ -367,7 +377,10 @@ class Trained:
         below 1, or the model is not usable, for example because it diverged.
     """
     self.check_usable()
-    predictive = self.predictive(x, num_samples, seed)
+    return self.of_moments(self.predictive(x, num_samples, seed))
+
+  def of_moments(self, predictive: training.Predictive) -> AnyPrediction:
+    """Returns the predictions with the moments of `predictive`."""
     probs, *variances = self.likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:
       return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
@@ -376,7 +389,7 @@ class Trained:
   def predictive(
     self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
   ) -> training.Predictive:
-    """Returns the moments from which `predict` makes its result."""
+    """Returns the moments of the predictions; arguments as in `predict`."""
     of: Any = prediction.mixture if self.members else prediction.predict
     return of(
       self._predictors,
@@ -482,21 +495,26 @@ class Trained:
 class Ensemble(Trained):
   """Runs that predict together, with equal weights.
 
-  The prediction is the mixture of the predictions of the runs (Lakshminarayanan
-  et al. 2017). Its epistemic uncertainty includes the variance between runs.
-  The flags are those of the first run.
+  The prediction is the mixture of their predictions (Lakshminarayanan et al.
+  2017). Its epistemic variance includes the variance between runs. Its flags
+  are those of the first run.
 
   Attributes:
     runs: Models of the runs.
   """
 
   def __init__(self, runs: Sequence[Trained], temperature: float | None = None):
-    first = runs[0]
-    labels = {run.config.method for run in runs}
-    name = f'{first.config.method} runs' if len(labels) == 1 else 'runs'
-    self.config = first.config.labelled(f'ensemble of {len(runs)} {name}')
-    self.task, self.clients = first.task, first.clients
     self.runs, self.temperature, self.members = runs, temperature, ()
+    first = runs[0]
+    self.task, self.clients = first.task, first.clients
+    same = {run.config.method for run in runs} == {first.config.method}
+    label = f'{first.config.method} runs' if same else 'runs'
+    label = f'ensemble of {len(runs)} {label.strip()}'
+    self.config = first.config.labelled(label)
+    for run in runs[1:]:
+      # Runs that differ in their seeds share compiled functions.
+      if flags_file.differences(run.config, first.config) == ['seed']:
+        run.__dict__['_predictors'] = first._predictors
 
   def __getattr__(self, name: str) -> Any:
     if name in ('weights', 'state'):

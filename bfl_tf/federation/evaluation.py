@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import data, metrics, seeds, statistics, training
+from bfl_tf import metrics, seeds, statistics, training
 from bfl_tf.federation import ensembles, personal, prediction
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
@@ -37,7 +37,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   predictive, groups = _predict(experiment, result, test, last, 'evaluation')
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
-  scores = score_test(likelihood, predictive, dataset, test.y, config.num_bins)
+  scores = of_test(config, dataset, likelihood, predictive, test.y)
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   samples = config.final_num_mc_samples if last else config.num_mc_samples
@@ -47,8 +47,9 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   validation = dataset.validation
   if len(validation.y):
     held, _ = _predict(experiment, result, validation, last, 'validation')
-    of_held = score(likelihood, held, validation.y, config.num_bins)
-    scores |= {f'validation_{name}': v for name, v in of_held.items()}
+    of_held = _score(likelihood, held, validation.y, config.num_bins)
+    for name, value in of_held.items():
+      scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
     initial = getattr(experiment.method.objective, 'initial_scale', 0)
@@ -59,30 +60,13 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   return Evaluated(scores, predictive, groups)
 
 
-def score_test(
-  likelihood: training.Likelihood,
-  predictive: training.Predictive,
-  dataset: data.Dataset,
-  labels: np.ndarray,
-  num_bins: int,
-) -> dict[str, float]:
+def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:
   """Returns the scores of test examples, with those of classes if uneven."""
-  scores = score(likelihood, predictive, labels, num_bins)
+  scores = _score(likelihood, predictive, labels, config.num_bins)
   names = dataset.class_names or range(dataset.num_classes)
   if names and metrics.imbalance(dataset.test.y, names):
     scores |= _score_classes(predictive, labels, names)
   return scores
-
-
-def score(
-  likelihood: training.Likelihood,
-  predictive: training.Predictive,
-  labels: np.ndarray,
-  num_bins: int,
-) -> dict[str, float]:
-  """Returns the scores of predictions; all are NaN if one is not finite."""
-  evaluation = likelihood.evaluation(predictive, labels, num_bins)
-  return metrics.summarize(evaluation)
 
 
 def _temperature(experiment, state, likelihood):
@@ -161,6 +145,11 @@ def _score_classes(predictive, labels, names):
   }
 
 
+def _score(likelihood, predictive, labels, num_bins):
+  evaluation = likelihood.evaluation(predictive, labels, num_bins)
+  return metrics.summarize(evaluation)
+
+
 def _score_groups(groups, labels, likelihood, num_bins):
   scores = {'members_rejected': groups.rejected}
   for name, members in groups.members.items():
@@ -168,7 +157,7 @@ def _score_groups(groups, labels, likelihood, num_bins):
     scores |= {f'{key}_{name}': value for key, value in of_members.items()}
   # The scored predictor has all scores, other unions have some.
   for name, union in groups.unions.items():
-    of_union = score(likelihood, union, labels, num_bins)
+    of_union = _score(likelihood, union, labels, num_bins)
     for key in likelihood.scores_of_groups:
       scores[f'{key}_{name}'] = of_union[key]
   return scores

@@ -6,7 +6,6 @@ A run may get more rounds.
 """
 
 from collections.abc import Iterable, Iterator
-import dataclasses
 import hashlib
 import inspect
 import os
@@ -15,7 +14,7 @@ from typing import Any
 
 from bfl_tf import files, run_files, version
 from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
-from bfl_tf.data import dataset_config, names
+from bfl_tf.data import names
 from bfl_tf.declare import user_code as own
 
 # First line of a `flags.txt`. Readers compare the format only.
@@ -124,35 +123,6 @@ def shown(ours: Config, theirs: Config) -> str:
     for name, text in identity(theirs).items()
     if known.get(name, text) != text
   )
-
-
-def check_same_data(
-  run_dir: str | os.PathLike, other: str | os.PathLike
-) -> None:
-  """Raises a ValueError if two runs have other clients, examples or labels."""
-  ours, theirs = _of_data(run_dir), _of_data(other)
-  for name, text in ours.items():
-    if theirs.get(name) != text:
-      raise ValueError(
-        f'{other} has --{name}={theirs.get(name)}, and {run_dir} has '
-        f'--{name}={text}: an ensemble needs runs with the same data.'
-      )
-
-
-def _of_data(run_dir) -> dict[str, str]:
-  """Returns the flags of the data, with digests of files and user code."""
-  config = read_config(run_dir)
-  roles = ('partition', 'likelihood')
-  starts = tuple(f'{config.selection.of(role).name}.' for role in roles)
-  fields = dataclasses.fields(dataset_config.DatasetConfig)
-  names = (
-    *(field.name for field in fields), *roles, 'num_clients',
-    'num_server_examples', 'server_fraction', 'data_seed',
-  )  # fmt: skip
-  flags = settings(config) | {'data_seed': str(config.seed_of_data)}
-  for flag, found in digests(run_dir).items():
-    flags[flag.removeprefix('--').partition('=')[0]] += f' ({found[:8]})'
-  return {k: v for k, v in flags.items() if k in names or k.startswith(starts)}
 
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:

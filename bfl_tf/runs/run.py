@@ -1,6 +1,5 @@
 """A single run: resume, rounds, scores and plots."""
 
-from collections.abc import Mapping
 import dataclasses
 import math
 import os
@@ -12,7 +11,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import data, metrics, plots, run_files, training, version
+from bfl_tf import data, metrics, plots, run_files, version
 from bfl_tf.config.config import Config
 from bfl_tf.data import partitions
 from bfl_tf.federation import engine as engine_lib
@@ -282,12 +281,30 @@ class Run:
     if np.isnan(evaluated.scores['nll']):
       return
     likelihood = self._experiment.workers[0].likelihood
-    test = self._experiment.dataset.test
-    write_predictions(self._directory, likelihood, predictive, test)
+    predictive = likelihood.in_label_unit(predictive)
+    probs, test = predictive.mean, self._experiment.dataset.test
+    if test.is_numeric:
+      found = {'mean': probs[:, 0]}
+    else:
+      entropy = metrics.normalized_entropy(probs)
+      found = {'probs': probs, 'normalized_entropy': entropy}
+    self._directory.write_arrays(
+      'predictions',
+      labels=test.y,
+      **found,
+      aleatoric_uncertainty=predictive.aleatoric,
+      epistemic_uncertainty=predictive.epistemic,
+    )
 
   def _finish(self, state):
     rows = self._directory.rows
-    final = final_scores(rows[-1])
+    final = {
+      name: float(value)
+      for name, value in rows[-1].items()
+      if metrics.find(name)
+      # A class without examples has no recall.
+      and not ('recall_class' in name and math.isnan(value))
+    }
     layout = self._experiment.method.layout
     summary = {
       'version': version.__version__,
@@ -331,37 +348,3 @@ class Run:
         'next round would exceed the privacy budget'
       )
     return summary
-
-
-def final_scores(row: Mapping[str, Any]) -> dict[str, float]:
-  """Returns the scores in a row of `metrics.csv`."""
-  return {
-    name: float(value)
-    for name, value in row.items()
-    if metrics.find(name)
-    # A class without examples has no recall.
-    and not ('recall_class' in name and math.isnan(value))
-  }
-
-
-def write_predictions(
-  place: directory.RunDirectory,
-  likelihood: training.Likelihood,
-  predictive: training.Predictive,
-  test: data.Split,
-) -> None:
-  """Writes `predictions.npz`."""
-  predictive = likelihood.in_label_unit(predictive)
-  probs = predictive.mean
-  if test.is_numeric:
-    found = {'mean': probs[:, 0]}
-  else:
-    entropy = metrics.normalized_entropy(probs)
-    found = {'probs': probs, 'normalized_entropy': entropy}
-  place.write_arrays(
-    'predictions',
-    labels=test.y,
-    **found,
-    aleatoric_uncertainty=predictive.aleatoric,
-    epistemic_uncertainty=predictive.epistemic,
-  )
