@@ -17,7 +17,6 @@ from bfl_tf.federation import evaluation, experiment, personal
 from bfl_tf.runs import checkpoints, directory, flags_file, tables
 
 _COSTS = ('bytes_up', 'bytes_down', 'train_seconds')
-_SUMS = ('num_trainable', 'num_variational', 'train_seconds')
 
 
 def write(
@@ -49,23 +48,22 @@ def write(
   scores = _scores(run, predictive)
   if all('personal_nll' in each['final'] for each in summaries):
     scores |= _personal_scores(run)
-  rounds = itertools.zip_longest(
-    *(tables.read(each / run_files.METRICS) for each in paths), fillvalue={}
-  )
-  costs = [
-    {name: sum(row.get(name, 0) for row in rows) for name in _COSTS}
-    for rows in rounds
+  found = [tables.read(each / run_files.METRICS) for each in paths]
+  rows = [
+    {name: sum(row.get(name, 0) for row in of_round) for name in _COSTS}
+    for of_round in itertools.zip_longest(*found, fillvalue={})
   ]
-  metrics_rows = [{'round': n, **row} for n, row in enumerate(costs)]
-  metrics_rows[-1] |= scores
+  rows = [{'round': number, **row} for number, row in enumerate(rows)]
+  rows[-1] |= scores
   summary = summaries[0] | {
-    'rounds': len(costs) - 1,
+    'rounds': rows[-1]['round'],
     # A class without examples has no recall.
     'final': {k: v for k, v in scores.items() if metrics.find(k) and v == v},
     'members': [str(each) for each in paths],
     'temperature': None,
-    **{name: sum(each[name] for each in summaries) for name in _SUMS},
   }
+  for name in ('num_trainable', 'num_variational', 'train_seconds'):
+    summary[name] = sum(each[name] for each in summaries)
   if run.calibration and not ensemble.needs_site:
     fitted = uncertainty.fitted_temperature(ensemble, run.calibration)
     summary['temperature'] = fitted
@@ -73,22 +71,20 @@ def write(
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
     made = pathlib.Path(scratch) / 'made'
     for number, (source, member) in enumerate(zip(paths, ensemble.runs)):
-      place = made / run_files.ENSEMBLE / str(number)
-      place.mkdir(parents=True)
+      copy = made / run_files.ENSEMBLE / str(number)
+      copy.mkdir(parents=True)
       for name in (run_files.FLAGS, run_files.TASK):
-        shutil.copyfile(source / name, place / name)
+        shutil.copyfile(source / name, copy / name)
       # Only personal models need the memories of the clients.
       kept = member.state.memories if ensemble.has_personal_models else {}
-      checkpoints.save(member.state._replace(memories=kept), place)
+      checkpoints.save(member.state._replace(memories=kept), copy)
     for name in (run_files.TASK, run_files.PARTITION):
       shutil.copyfile(paths[0] / name, made / name)
     text = flags_file.text(ensemble.config)
     files.write_text(made / run_files.FLAGS, text)
-    tables.write_csv(made / run_files.METRICS, metrics_rows)
-    labels = run.test.y
-    directory.RunDirectory(made).write_arrays(
-      'predictions', labels=labels, **arrays
-    )
+    tables.write_csv(made / run_files.METRICS, rows)
+    place = directory.RunDirectory(made)
+    place.write_arrays('predictions', labels=run.test.y, **arrays)
     text = json.dumps(summary, indent=2)
     files.write_text(made / run_files.SUMMARY, f'{text}\n')
     os.replace(made, path)
@@ -121,10 +117,9 @@ def _personal_scores(run) -> dict[str, float]:
       found.append(_score(model.Ensemble(own), share.take(rows)))
     for name in personal.SCORES:
       values = [each[name] for each in found if name in each]
-      if not values:
-        continue
-      scores[f'{prefix}personal_{name}'] = float(np.mean(values))
-      if name == 'accuracy':
+      if values:
+        scores[f'{prefix}personal_{name}'] = float(np.mean(values))
+      if values and name == 'accuracy':
         scores[f'{prefix}personal_lowest_accuracy'] = min(values)
   return scores
 

@@ -109,7 +109,7 @@ def _together(paths) -> Ensemble:
         'ensemble needs runs with the same data.'
       )
     for other, before in zip(paths, runs[:number]):
-      if not flags_file.differences(run.config, before.config):
+      if {*flags_file.differences(run.config, before.config)} <= {'data_seed'}:
         raise ValueError(f'{path} and {other} are the same run: remove one.')
     if run.needs_site and not all(each.has_personal_models for each in runs):
       raise ValueError(
@@ -512,8 +512,9 @@ class Ensemble(Trained):
     label = f'ensemble of {len(runs)} {label.strip()}'
     self.config = first.config.labelled(label)
     for run in runs[1:]:
+      differ = flags_file.differences(run.config, first.config)
       # Runs that differ in their seeds share compiled functions.
-      if flags_file.differences(run.config, first.config) == ['seed']:
+      if {*differ} <= {'seed', 'data_seed'}:
         run.__dict__['_predictors'] = first._predictors
 
   def __getattr__(self, name: str) -> Any:
