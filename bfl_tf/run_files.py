@@ -35,6 +35,9 @@ SCORES = 'scores.json'  # in sites/ and uncertainty/ -> runs.groups.scores_of
 SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
+# Runs of an ensemble, by number.
+ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
+
 OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (
@@ -50,10 +53,13 @@ class Summary(TypedDict):
   rounds: int
   final: dict[str, float]
   temperature: float | None
+  members: tuple[str, ...] | None
 
 
 def remedy(run_dir: pathlib.Path) -> str:
   """Returns the advice for a damaged file of the state of a run."""
+  if run_dir.parent.name == ENSEMBLE:
+    return f'delete {run_dir.parents[1]} and repeat bfl-tf ensemble'
   return (
     f'restore {TASK}, {CHECKPOINT}, {MEMORIES} and {METRICS} from one copy, or '
     f'delete {run_dir} to train again'

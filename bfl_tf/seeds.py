@@ -18,7 +18,7 @@ def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
   """Returns the `[2]` int32 stateless seed of a draw.
 
   Args:
-    run_seed: Value of `--seed`.
+    run_seed: Value of `--seed` or `--data_seed`.
     purpose: Purpose of the draw, such as `local_training`.
     *indices: Indices of the draw, such as round and client.
   """

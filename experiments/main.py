@@ -19,6 +19,7 @@ COMMANDS = {
   'predict': 'Predict the rows of a file with a finished run.',
   'report': 'Write a report with the scores of each site.',
   'uncertainty': 'Evaluate out-of-distribution detection and calibration.',
+  'ensemble': 'Average the predictions of finished runs.',
   'export': 'Export the model of a finished run.',
   'reproduce': 'Reproduce the tables and figures of the papers.',
   'online': 'Add, change or remove a client of a finished one-shot run.',

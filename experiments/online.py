@@ -53,7 +53,7 @@ def _changed(path, change):
   # Without the lock, a concurrent change could be lost.
   with finished.locked(path):
     changed = path / run_files.ONLINE
-    before = checkpoints.restore(changed) or checkpoints.restore(path)
+    before = checkpoints.restore(changed) or trained.state
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
     result = online.apply(experiment, before, change)

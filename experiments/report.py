@@ -24,7 +24,6 @@ from bfl_tf.analysis import (
   report_files,
   reports,
 )
-from bfl_tf.runs import checkpoints
 from experiments import command_line, finished
 
 _ON_TEST = finished.calibrate_on_test()
@@ -91,7 +90,7 @@ def _report(path):
     print(note)
   own: Iterable[personalized.Personalized] = ()
   if _EPOCHS.value:
-    state = checkpoints.restore(path)
+    state = run.trained.state
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.save(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own, _CALIBRATED.value)

@@ -49,7 +49,9 @@ def main() -> None:
     )
   clients, _ = run_data.partition_dataset(config, dataset)
   train, test = dataset.train, dataset.test
-  test_ids = site_shares.test_clients(train.y, test.y, clients, config.seed)
+  test_ids = site_shares.test_clients(
+    train.y, test.y, clients, config.seed_of_data
+  )
   rows, used = np.concatenate(clients), test_ids >= 0
   path.parent.mkdir(parents=True, exist_ok=True)
   with files.replacing(path) as new, new.open('wb') as file:

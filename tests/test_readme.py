@@ -76,13 +76,13 @@ def test_flags_on_the_pages_exist(page):
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Flags of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
-  # Flags of report, predict, export, uncertainty, compare and sweep.
+  # Flags of report, predict, export, uncertainty, compare, ensemble, sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'tune', 'trials', 'choose_by'}
   known |= {'trial_seeds'}
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
-  known |= {'calibrated', 'num_mc_samples'}
+  known |= {'calibrated', 'num_mc_samples', 'runs'}
   # Flags of online.
   known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.

@@ -38,19 +38,22 @@ def export(
       above 1 for a posterior over all weights, or only personal models exist.
   """
   trained.check_usable()
-  count, path = trained.num_samples(num_samples), pathlib.Path(folder)
+  runs = trained.runs if isinstance(trained, model.Ensemble) else [trained]
+  counts = [run.num_samples(num_samples) for run in runs]
+  path = pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')
-  if trained.inference.scope == 'all':
-    if num_samples is not None and num_samples > 1:
-      raise ValueError(
-        'a posterior over all weights is exported at its mean: remove '
-        '--num_mc_samples.'
-      )
-    count = 1
+  for number, run in enumerate(runs):
+    if run.inference.scope == 'all':
+      if num_samples is not None and num_samples > 1:
+        raise ValueError(
+          'a posterior over all weights is exported at its mean: remove '
+          '--num_mc_samples.'
+        )
+      counts[number] = 1
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
-    module, made = _Module(trained, count), pathlib.Path(scratch) / 'made'
+    module, made = _Module(runs, counts), pathlib.Path(scratch) / 'made'
     signatures = {'serving_default': module.predict}
     tf.saved_model.save(module, str(made / _NAME), signatures=signatures)
     os.replace(made, path)
@@ -60,24 +63,30 @@ def export(
 class _Module(tf.Module):
   """Prediction as one graph, with a fixed seed."""
 
-  def __init__(self, trained, num_samples):
+  def __init__(self, runs, counts):
     super().__init__()
-    predictor = trained.predictor(training.strategies(1)[0])
-    predictor.load(trained.weights)
+    trained = runs[0]
+    predictors = [run.predictor(training.strategies(1)[0]) for run in runs]
+    for predictor, run in zip(predictors, runs):
+      predictor.load(run.weights)
     # TensorFlow saves only the attributes of a module.
-    self._model = predictor.model
+    self._models = [predictor.model for predictor in predictors]
     inputs, classes = trained.task.inputs, tf.constant(trained.task.classes)
     is_numeric = trained.task.is_numeric
-    seed = tf.constant(trained.draws())
+    seeds = [tf.constant(run.draws()) for run in runs]
 
     def predict(x):
-      predictive = predictor.batches(x, seed, num_samples)
+      found = [
+        predictor.batches(x, seed, count)
+        for predictor, seed, count in zip(predictors, seeds, counts)
+      ]
+      predictive = _mixture(found)
       uncertainty = {
         'aleatoric_uncertainty': predictive.aleatoric,
         'epistemic_uncertainty': predictive.epistemic,
       }
       if is_numeric:
-        unit = predictor.likelihood.label_unit
+        unit = trained.likelihood.label_unit
         scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
         if unit != 1:
           uncertainty = {
@@ -98,3 +107,11 @@ class _Module(tf.Module):
 
     spec = tf.TensorSpec([None, *inputs.shape], inputs.dtype, name='x')
     self.predict = tf.function(predict, input_signature=[spec])
+
+
+def _mixture(found):
+  """Returns the mixture of predictions, as `training.Mixtures` in a graph."""
+  mean, *others = (tf.reduce_mean(values, 0) for values in zip(*found))
+  squares = [tf.square(each.mean - mean) for each in found]
+  others[1] += tf.reduce_sum(tf.reduce_mean(squares, 0), -1)
+  return training.Predictive(mean, *others)

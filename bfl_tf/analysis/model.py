@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import functools
 import os
 import pathlib
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from absl import logging
 import numpy as np
 
-from bfl_tf import metrics, run_files, seeds, server, training
+from bfl_tf import data, metrics, run_files, seeds, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
@@ -22,16 +23,20 @@ from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
 
 
-def load(run_dir: str | os.PathLike) -> Trained:
+def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
   """Returns the model of a finished run; its data are not needed.
 
   Args:
-    run_dir: Directory of a run, or of a personalized model.
+    run_dir: Directory of a run, a personalized model or an ensemble. Several
+      directories of runs make an `Ensemble`, without a temperature.
 
   Raises:
-    ValueError: The directory holds no finished run, or its checkpoint cannot be
-      read; the message names the directory and the fix.
+    ValueError: The directory holds no finished run, its checkpoint cannot be
+      read, or runs cannot form an ensemble; the message names the directory and
+      the fix.
   """
+  if not isinstance(run_dir, str | os.PathLike):
+    return _together([*map(pathlib.Path, run_dir)])
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
     raise ValueError(
@@ -44,6 +49,18 @@ def load(run_dir: str | os.PathLike) -> Trained:
       f'{path} holds an unfinished run: continue it with '
       f'--flagfile={path}/flags.txt --output_dir={path}.'
     )
+  if sites_own:
+    return _read(path)
+  summary, clients = run_files.read_summary(path), directory.read_clients(path)
+  temperature, members = map(summary.get, ('temperature', 'members'))
+  if members is None:
+    return _read(path, clients, temperature)
+  places = [path / run_files.ENSEMBLE / str(n) for n in range(len(members))]
+  return Ensemble([_read(place, clients) for place in places], temperature)
+
+
+def _read(path, clients=(), temperature=None) -> Trained:
+  """Reads flags, task and checkpoint of a run."""
   config = flags_file.read_config(path)
   if config.mixed_precision and not training.has_mixed_precision():
     # The run was trained on another machine.
@@ -53,13 +70,9 @@ def load(run_dir: str | os.PathLike) -> Trained:
   state = checkpoints.restore(path)
   if state is None:
     remedy = run_files.remedy(path)
-    if sites_own:
+    if directory.is_sites_own(path):
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
-  temperature, clients = None, []
-  if not sites_own:
-    temperature = run_files.read_summary(path).get('temperature')
-    clients = directory.read_clients(path)
   members = _stored(config, state)
   if config.predictor and not members:
     logging.warning(
@@ -71,6 +84,46 @@ def load(run_dir: str | os.PathLike) -> Trained:
   return Trained(
     config, task, state.model, temperature, members, state, clients
   )
+
+
+_DATA = (
+  *(field.name for field in dataclasses.fields(data.DatasetConfig)),
+  'likelihood', 'partition', 'num_clients', 'num_server_examples',
+  'server_fraction',
+)  # fmt: skip
+
+
+def _together(paths) -> Ensemble:
+  """Returns the ensemble of runs, which must have the same data."""
+  if len(paths) < 2:
+    raise ValueError(
+      'an ensemble needs at least two runs: name more in --runs.'
+    )
+  runs = [load(path) for path in paths]
+  first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
+  for number, (path, run) in enumerate(zip(paths, runs)):
+    differ = [k for k, value in shared[number].items() if value != first[k]]
+    if differ:
+      raise ValueError(
+        f'{path} and {paths[0]} have different {" and ".join(differ)}: an '
+        'ensemble needs runs with the same data.'
+      )
+    for other, before in zip(paths, runs[:number]):
+      if {*flags_file.differences(run.config, before.config)} <= {'data_seed'}:
+        raise ValueError(f'{path} and {other} are the same run: remove one.')
+    if run.needs_site and not all(each.has_personal_models for each in runs):
+      raise ValueError(
+        f'the global model of {path} is not usable, because its clients keep '
+        'some layers: leave it out, or combine runs with personal models only.'
+      )
+  return Ensemble(runs)
+
+
+def _data_of(path, run) -> dict[str, Any]:
+  """Returns the flags of the data, and the numbers of examples of clients."""
+  flags = {f'--{name}': getattr(run.config, name) for name in _DATA}
+  counts = (path / run_files.PARTITION).read_bytes()
+  return {**flags, '--data_seed': run.config.seed_of_data, 'clients': counts}
 
 
 def _stored(config, state) -> Sequence[weights_lib.Weights]:
@@ -250,6 +303,11 @@ class Trained:
       )
 
   @functools.cached_property
+  def likelihood(self) -> training.Likelihood:
+    """Distribution of the labels."""
+    return self._plan.likelihood(self.task.label_moments)
+
+  @functools.cached_property
   def model(self) -> tf_keras.Model:
     """Keras model with the trained weights, from `normalize(x)` to logits.
 
@@ -319,21 +377,27 @@ class Trained:
         below 1, or the model is not usable, for example because it diverged.
     """
     self.check_usable()
-    x, draws = self._raw(x), self.draws(seed)
-    count = self.num_samples(num_samples)
-    if self.members:
-      predictive = prediction.mixture(
-        self._predictors, self.members, x, seed=draws, num_samples=count
-      )
-    else:
-      predictive = prediction.predict(
-        self._predictors, self.weights, x, seed=draws, num_samples=count
-      )
-    likelihood = self._predictors[0].likelihood
-    probs, *variances = likelihood.in_label_unit(predictive)[:3]
+    return self.of_moments(self.predictive(x, num_samples, seed))
+
+  def of_moments(self, predictive: training.Predictive) -> AnyPrediction:
+    """Returns the predictions with the moments of `predictive`."""
+    probs, *variances = self.likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:
       return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
     return Prediction(probs, metrics.normalized_entropy(probs), *variances)
+
+  def predictive(
+    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
+  ) -> training.Predictive:
+    """Returns the moments of the predictions; arguments as in `predict`."""
+    of: Any = prediction.mixture if self.members else prediction.predict
+    return of(
+      self._predictors,
+      self.members or self.weights,
+      self._raw(x),
+      seed=self.draws(seed),
+      num_samples=self.num_samples(num_samples),
+    )
 
   def calibrated(self, prediction: AnyPrediction) -> AnyPrediction:
     """Returns predictions with the fitted temperature.
@@ -399,7 +463,7 @@ class Trained:
       self._build,
       self.task.inputs,
       self.inference,
-      self._plan.likelihood(self.task.label_moments),
+      self.likelihood,
     )
 
   @functools.cached_property
@@ -426,3 +490,58 @@ class Trained:
         f'as in training; got {x.shape[1:]} of {x.dtype}.'
       )
     return x
+
+
+class Ensemble(Trained):
+  """Runs that predict together, with equal weights.
+
+  The prediction is the mixture of their predictions (Lakshminarayanan et al.
+  2017). Its epistemic variance includes the variance between runs. Its flags
+  are those of the first run.
+
+  Attributes:
+    runs: Models of the runs.
+  """
+
+  def __init__(self, runs: Sequence[Trained], temperature: float | None = None):
+    self.runs, self.temperature, self.members = runs, temperature, ()
+    first = runs[0]
+    self.task, self.clients = first.task, first.clients
+    same = {run.config.method for run in runs} == {first.config.method}
+    label = f'{first.config.method} runs' if same else 'runs'
+    label = f'ensemble of {len(runs)} {label.strip()}'
+    self.config = first.config.labelled(label)
+    for run in runs[1:]:
+      differ = flags_file.differences(run.config, first.config)
+      # Runs that differ in their seeds share compiled functions.
+      if {*differ} <= {'seed', 'data_seed'}:
+        run.__dict__['_predictors'] = first._predictors
+
+  def __getattr__(self, name: str) -> Any:
+    if name in ('weights', 'state'):
+      raise ValueError(
+        'an ensemble has no weights of its own: name one of its runs.'
+      )
+    raise AttributeError(name)
+
+  def personal(self, client):
+    return Ensemble([run.personal(client) for run in self.runs])
+
+  @property
+  def has_personal_models(self):
+    return all(run.has_personal_models for run in self.runs)
+
+  @property
+  def needs_site(self):
+    return any(run.needs_site for run in self.runs)
+
+  def predictive(self, x, num_samples=None, seed=None):
+    mixtures = training.Mixtures(self.likelihood)
+    for run in self.runs:
+      found = run.predictive(x, num_samples, seed)
+      if not mixtures.add('runs', found):
+        return found  # It is not finite.
+    return mixtures.union(['runs'])
+
+  def num_samples(self, wanted=None):
+    return sum(run.num_samples(wanted) for run in self.runs)

@@ -129,7 +129,7 @@ def evaluate(
         'and comparisons assume 255: do not interpret their scores'
       )
     if corrupt and not trained.task.is_numeric:
-      seed = trained.config.seed
+      seed = trained.config.seed_of_data
       tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
   return Evaluated(tables, tuple(remarks))
 

@@ -29,7 +29,7 @@ def malicious_clients(
   smaller one.
 
   Args:
-    run_seed: Value of `--seed`.
+    run_seed: Seed of the data, `Config.seed_of_data`.
     fraction: Fraction of clients that are malicious; their number is rounded.
   """
   order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)

@@ -210,6 +210,11 @@ class Config(
     )
 
   @property
+  def seed_of_data(self) -> int:
+    """The seed of `--data_seed`, which is by default that of `--seed`."""
+    return self.seed if self.data_seed < 0 else self.data_seed
+
+  @property
   def privacy_mechanism(self) -> server.Privacy:
     """The mechanism of `--privacy`."""
     return self.make('privacy', server.Privacy)

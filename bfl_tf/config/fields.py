@@ -278,6 +278,12 @@ class Machine:
     'and the samples of clients with --privacy.',
     ge=0,
   )
+  data_seed: int = setting(
+    -1,
+    'Random seed of the partition, the held-out examples, the sampled and the '
+    'malicious clients; -1 for --seed, which determines all other draws.',
+    ge=-1,
+  )
   num_workers: int = setting(
     0,
     'Number of devices to train on, at most four times the number of cores; '

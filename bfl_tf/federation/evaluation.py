@@ -37,10 +37,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   predictive, groups = _predict(experiment, result, test, last, 'evaluation')
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
-  scores = _score(likelihood, predictive, test.y, config.num_bins)
-  names = dataset.class_names or range(dataset.num_classes)
-  if names and metrics.imbalance(dataset.test.y, names):
-    scores |= _score_classes(predictive, test.y, names)
+  scores = of_test(config, dataset, likelihood, predictive, test.y)
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   samples = config.final_num_mc_samples if last else config.num_mc_samples
@@ -61,6 +58,15 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   if last and dataset.calibration is not None:
     scores['temperature'] = _temperature(experiment, result.state, likelihood)
   return Evaluated(scores, predictive, groups)
+
+
+def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:
+  """Returns the scores of test examples, with those of classes if uneven."""
+  scores = _score(likelihood, predictive, labels, config.num_bins)
+  names = dataset.class_names or range(dataset.num_classes)
+  if names and metrics.imbalance(dataset.test.y, names):
+    scores |= _score_classes(predictive, labels, names)
+  return scores
 
 
 def _temperature(experiment, state, likelihood):
@@ -99,7 +105,7 @@ def _subset(test, config):
   """Returns the test examples of all evaluations before the last."""
   if not 0 < config.num_eval_examples < len(test.y):
     return test
-  generator = seeds.generator(config.seed, 'eval_examples')
+  generator = seeds.generator(config.seed_of_data, 'eval_examples')
   chosen = np.sort(
     generator.permutation(len(test.y))[: config.num_eval_examples]
   )

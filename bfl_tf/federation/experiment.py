@@ -61,7 +61,7 @@ class Experiment:
       if not self.method.attacks_of(client)
     ]
     return run_data.personal_rows(
-      self.dataset, split, self.partition, honest, self.config.seed
+      self.dataset, split, self.partition, honest, self.config.seed_of_data
     )
 
   @classmethod

@@ -54,8 +54,10 @@ def federated_round(
   method = experiment.method
   config = method.config
   # With the noise of another run, the difference of both would not be private.
-  seed = experiment.private_seed if method.privacy.is_private else config.seed
-  clients = method.privacy.sample(seed, state.round)
+  seed, clients = config.seed, sampled(config, state.round)
+  if method.privacy.is_private:
+    seed = experiment.private_seed
+    clients = method.privacy.sample(seed, state.round)
   reduced = reduction.Reduction(
     method.privacy.protect(method.rule, state.model, seed, state.round),
     method.weighting,
@@ -196,7 +198,7 @@ def _after(method, component, result, returned) -> state_lib.Round:
 
 def sampled(config: Config, round_index: int) -> list[int]:
   """Returns the clients that a round of a run without privacy samples."""
-  return config.privacy_mechanism.sample(config.seed, round_index)
+  return config.privacy_mechanism.sample(config.seed_of_data, round_index)
 
 
 def _describe(traces, rejected) -> dict[str, Any]:

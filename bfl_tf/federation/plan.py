@@ -134,7 +134,7 @@ class Plan:
       for attack in self.attacks
       if client
       in attacks_lib.malicious_clients(
-        config.seed, config.num_clients, attack.fraction
+        config.seed_of_data, config.num_clients, attack.fraction
       )
     )
 

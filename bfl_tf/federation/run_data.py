@@ -18,7 +18,7 @@ def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
   built = {} if built is None else built
   fields = dataclasses.fields(data.DatasetConfig)
   reading = {field.name: config.get(field.name) for field in fields}
-  seed = config.seed if config.validation_split else 0
+  seed = config.seed_of_data if config.validation_split else 0
   key = ('dataset', seed, config.is_numeric, *reading.values())
   if key not in built:
     built[key] = data.load(**reading, seed=seed, is_numeric=config.is_numeric)
@@ -47,7 +47,7 @@ def partition_dataset(
     config.server_fraction * labels.size
   )
   held, rest = partitions.hold_out(
-    dataset.train.strata, num_examples=num_held, seed=config.seed
+    dataset.train.strata, num_examples=num_held, seed=config.seed_of_data
   )
   if config.num_clients > len(rest):
     raise ValueError(
@@ -56,8 +56,11 @@ def partition_dataset(
     )
   what = f'--partition={config.partition}'
   method = config.selection.of('partition')
-  context = config.context(
-    num_classes=dataset.num_classes, rows=dataset.row_numbers[rest]
+  context = dataclasses.replace(
+    config.context(),
+    seed=config.seed_of_data,
+    num_classes=dataset.num_classes,
+    rows=dataset.row_numbers[rest],
   )
   if 'client_ids' in inspect.signature(method.factory).parameters:
     ids = _client_ids(config, dataset, rest)
@@ -214,6 +217,6 @@ def of_server(
     )
   if not wanted:
     return images, labels
-  rng = seeds.generator(config.seed, 'unlabeled')
+  rng = seeds.generator(config.seed_of_data, 'unlabeled')
   chosen = np.sort(rng.permutation(len(images))[:wanted])
   return images[chosen], None if labels is None else labels[chosen]

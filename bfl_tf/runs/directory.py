@@ -114,10 +114,10 @@ class RunDirectory:
         f'--output_dir={self.path} is neither empty nor a run directory (it '
         f'has no {run_files.FLAGS}): choose another.'
       )
-    if is_sites_own(self.path):
+    if is_sites_own(self.path) or (self.path / run_files.ENSEMBLE).exists():
       raise ValueError(
-        f'--output_dir={self.path} holds a personalized model, not a run: '
-        'choose another.'
+        f'--output_dir={self.path} holds a personalized model or an ensemble, '
+        'not a run: choose another.'
       )
     rows = self.path / run_files.METRICS
     has_trained = run_files.is_finished(self.path) or (

@@ -23,6 +23,8 @@ VERSION = f'{_PROGRAM}{version.__version__}, format {version.FORMAT}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
 _METHOD = '# method '
+# Omitted, so that files and digests of runs without this flag stay the same.
+_OMITTED = '--data_seed=-1'
 
 
 def text(config: Config) -> str:
@@ -36,7 +38,8 @@ def text(config: Config) -> str:
 def flag_lines(config: Config) -> list[str]:
   """Returns the version and all flags, including settings of the methods."""
   flags = settings(config).items()
-  return [VERSION, *(f'--{name}={text}' for name, text in flags)]
+  lines = [f'--{name}={text}' for name, text in flags]
+  return [VERSION, *(line for line in lines if line != _OMITTED)]
 
 
 def settings(config: Config) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _worst_client(config, dataset, probs) -> float:
   right = metrics.is_correct(probs, dataset.test.y)
   partition, _ = run_data.partition_dataset(config, dataset)
   rows = run_data.personal_rows(
-    dataset, 'test', partition, range(len(partition)), config.seed
+    dataset, 'test', partition, range(len(partition)), config.seed_of_data
   )
   return min(float(right[each].mean()) for each in rows.values())
 

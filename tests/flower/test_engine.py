@@ -19,6 +19,7 @@ PVI = {
 }  # fmt: skip
 FEDBE = {
   'num_server_examples': 30, 'refine': ('distil',), 'distil.optimizer': 'sgd',
+  'data_seed': 5,
 }  # fmt: skip
 
 

@@ -1,0 +1,130 @@
+"""Ensembles of runs (Lakshminarayanan et al. 2017): their directories."""
+
+from collections.abc import Sequence
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import files, metrics, run_files
+from bfl_tf.analysis import loading, model, uncertainty
+from bfl_tf.federation import evaluation, experiment, personal
+from bfl_tf.runs import checkpoints, directory, flags_file, tables
+
+_COSTS = ('bytes_up', 'bytes_down', 'train_seconds')
+
+
+def write(
+  run_dirs: Sequence[str | os.PathLike], folder: str | os.PathLike
+) -> dict[str, Any]:
+  """Writes the directory of an ensemble, with copies of its runs' models.
+
+  Args:
+    run_dirs: Directories of finished runs with the same data.
+    folder: New or empty folder, which is written atomically.
+
+  Returns:
+    The content of `summary.json`, with sums of seconds and numbers of weights.
+
+  Raises:
+    ValueError: The folder is not empty, the data have changed, or the runs
+      cannot form an ensemble, as by `bfl_tf.load`.
+  """
+  paths, path = [*map(pathlib.Path, run_dirs)], pathlib.Path(folder)
+  if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    raise ValueError(f'{path} exists: choose a new folder.')
+  ensemble: Any = model.load(paths)
+  run = loading.load_run(paths[0])._replace(trained=ensemble)
+  for each, member in zip(paths, ensemble.runs):
+    flags_file.check_unchanged(each, member.config)
+  predictive = ensemble.predictive(run.test.x)
+  arrays = ensemble.of_moments(predictive)._asdict()
+  summaries = [run_files.read_summary(each) for each in paths]
+  scores = _scores(run, predictive)
+  if all('personal_nll' in each['final'] for each in summaries):
+    scores |= _personal_scores(run)
+  found = [tables.read(each / run_files.METRICS) for each in paths]
+  rows = [
+    {name: sum(row.get(name, 0) for row in of_round) for name in _COSTS}
+    for of_round in itertools.zip_longest(*found, fillvalue={})
+  ]
+  rows = [{'round': number, **row} for number, row in enumerate(rows)]
+  rows[-1] |= scores
+  summary = summaries[0] | {
+    'rounds': rows[-1]['round'],
+    # A class without examples has no recall.
+    'final': {k: v for k, v in scores.items() if metrics.find(k) and v == v},
+    'members': [str(each) for each in paths],
+    'temperature': None,
+  }
+  for name in ('num_trainable', 'num_variational', 'train_seconds'):
+    summary[name] = sum(each[name] for each in summaries)
+  if run.calibration and not ensemble.needs_site:
+    fitted = uncertainty.fitted_temperature(ensemble, run.calibration)
+    summary['temperature'] = fitted
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
+    made = pathlib.Path(scratch) / 'made'
+    for number, (source, member) in enumerate(zip(paths, ensemble.runs)):
+      copy = made / run_files.ENSEMBLE / str(number)
+      copy.mkdir(parents=True)
+      for name in (run_files.FLAGS, run_files.TASK):
+        shutil.copyfile(source / name, copy / name)
+      # Only personal models need the memories of the clients.
+      kept = member.state.memories if ensemble.has_personal_models else {}
+      checkpoints.save(member.state._replace(memories=kept), copy)
+    for name in (run_files.TASK, run_files.PARTITION):
+      shutil.copyfile(paths[0] / name, made / name)
+    text = flags_file.text(ensemble.config)
+    files.write_text(made / run_files.FLAGS, text)
+    tables.write_csv(made / run_files.METRICS, rows)
+    place = directory.RunDirectory(made)
+    place.write_arrays('predictions', labels=run.test.y, **arrays)
+    text = json.dumps(summary, indent=2)
+    files.write_text(made / run_files.SUMMARY, f'{text}\n')
+    os.replace(made, path)
+  return summary
+
+
+def _scores(run, predictive) -> dict[str, float]:
+  """Returns the scores of `evaluation.evaluate`."""
+  trained, dataset = run.trained, run.dataset
+  of_test = trained.likelihood, predictive, run.test.y
+  scores = evaluation.of_test(trained.config, dataset, *of_test)
+  if len(dataset.validation.y):
+    found = _score(trained, dataset.validation)
+    scores |= {f'validation_{name}': value for name, value in found.items()}
+  return scores
+
+
+def _personal_scores(run) -> dict[str, float]:
+  """Returns the scores of `personal.evaluate`, without counts of clients."""
+  trained, scores = run.trained, {}
+  pieces = experiment.Experiment.build(trained.config, dataset=run.dataset)
+  for split, prefix in (('test', ''), ('validation', 'validation_')):
+    found = []
+    for client, rows in pieces.personal_rows(split).items():
+      name, share = trained.clients[client], run.dataset.splits[split]
+      own = [
+        each.personal(name) if each.has_personal_models else each
+        for each in trained.runs
+      ]
+      found.append(_score(model.Ensemble(own), share.take(rows)))
+    for name in personal.SCORES:
+      values = [each[name] for each in found if name in each]
+      if values:
+        scores[f'{prefix}personal_{name}'] = float(np.mean(values))
+      if values and name == 'accuracy':
+        scores[f'{prefix}personal_lowest_accuracy'] = min(values)
+  return scores
+
+
+def _score(trained, share):
+  predictive, bins = trained.predictive(share.x), trained.config.num_bins
+  likelihood = trained.likelihood
+  return metrics.summarize(likelihood.evaluation(predictive, share.y, bins))
