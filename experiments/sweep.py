@@ -24,7 +24,9 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import metrics
+from bfl_tf import metrics, run_files
+from bfl_tf import seeds as seeds_lib
+from bfl_tf.analysis import ensembles
 from bfl_tf.federation import personal, plan
 from bfl_tf.runs import executor, groups, study, tables
 from experiments import command_line, compare
@@ -65,6 +67,14 @@ _SEEDS = flags.DEFINE_list(
 _TRIAL_SEEDS = flags.DEFINE_list(
   'trial_seeds', [], 'Random seeds of each trial; empty: --seed.'
 )
+_ENSEMBLE = flags.DEFINE_integer(
+  'ensemble',
+  1,
+  'Number of runs of an ensemble: each setting has a second row, of the mean '
+  'prediction of this many runs, with as many times the bytes and the time. '
+  'They have one --data_seed, and other initial weights and draws.',
+  lower_bound=1,
+)
 _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
 )
@@ -95,8 +105,8 @@ def main() -> int:
   }
   for name, (flags_of, reason) in space.refused.items():
     rows[name] = groups.Group(flags_of, failures={0: reason})
-  keys = [text.partition('=')[0] for text in _GRID.value]
-  compare.check([*rows.values()], compare.output(root), keys)
+  _mark(rows.values())
+  compare.check([*rows.values()], compare.output(root), _keys())
   seeds = command_line.seeds(_SEEDS.value)
   trials = _trials(fixed, typed, space)
   if trials:
@@ -121,10 +131,12 @@ def main() -> int:
       for name in trials.keys() - chosen.keys():
         rows[name].failures = {0: 'no trial has all its seeds'}
       points = _final(chosen, root, seeds)
-    failed += _run(points, root, 'runs')
+    members = _members(points)
+    every = {name: runs + members[name] for name, runs in points.items()}
+    failed += _run(every, root, 'runs')
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  _compare(rows, points, root)
+  _compare(rows, points, members, root)
   return int(bool(failed or len(rows) > len(points)))
 
 
@@ -203,6 +215,30 @@ def _checked(points, trials, root):
   return reasons
 
 
+def _members(points):
+  """Returns the other members of all ensembles, by name of the setting."""
+  return {
+    name: [
+      _member(run, number)
+      for run in runs
+      for number in range(1, _ENSEMBLE.value)
+    ]
+    for name, runs in points.items()
+  }
+
+
+def _member(run, number):
+  """Returns the run of another seed on the same data."""
+  own = run.config
+  draw = seeds_lib.generator(own.seed, 'ensemble_member', number)
+  config = own.replace(
+    seed=int(draw.integers(2**31)), data_seed=own.seed_of_data
+  )
+  below = f'{run.directory.name}_members/{number}'
+  place = f'{run.place}_members/{number}'
+  return study.Point(config, run.directory.parent / below, place)
+
+
 def _run(points, root, what):
   """Trains runs; returns the failed ones."""
   every = [run for of_name in points.values() for run in of_name]
@@ -248,7 +284,22 @@ def _choose(points, trials, space, root):
   return chosen
 
 
-def _compare(rows, points, root):
+def _ensembles(runs, members):
+  """Writes the ensembles of a setting; returns its row."""
+  size, several = _ENSEMBLE.value, groups.Group({})
+  for place, run in enumerate(runs):
+    others = members[place * (size - 1) :][: size - 1]
+    folder = run.directory.with_name(f'{run.directory.name}_ensemble{size}')
+    if all(each.is_done for each in (run, *others)):
+      if not run_files.is_finished(folder):
+        ensembles.write([each.directory for each in (run, *others)], folder)
+      several.runs[run.config.seed] = folder
+    else:
+      several.failures[run.config.seed] = 'a member is not finished'
+  return several
+
+
+def _compare(rows, points, members, root):
   """Writes the comparison of the finished runs."""
   done = study.finished(points)
   if not done:
@@ -263,8 +314,24 @@ def _compare(rows, points, root):
       if not run.is_done
     }
     found += own
+    if _ENSEMBLE.value > 1 and points.get(name):
+      several = _ensembles(points[name], members[name])
+      several.settings = {**own[-1].settings, 'ensemble': f'{_ENSEMBLE.value}'}
+      found.append(several)
+  _mark(found)
+  compare.report(found, compare.output(root), _keys())
+
+
+def _keys():
+  """Returns the flags that are columns of the table."""
   keys = [text.partition('=')[0] for text in _GRID.value]
-  compare.report(found, compare.output(root), keys)
+  return keys + ['ensemble'] * (_ENSEMBLE.value > 1)
+
+
+def _mark(rows):
+  """Adds the number of runs that predict to the settings of rows."""
+  for group in rows if _ENSEMBLE.value > 1 else ():
+    group.settings.setdefault('ensemble', '1')
 
 
 if __name__ == '__main__':

@@ -79,7 +79,7 @@ def test_flags_on_the_pages_exist(page):
   # Flags of report, predict, export, uncertainty, compare, ensemble, sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'tune', 'trials', 'choose_by'}
-  known |= {'trial_seeds'}
+  known |= {'trial_seeds', 'ensemble'}
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   known |= {'calibrated', 'num_mc_samples', 'runs'}

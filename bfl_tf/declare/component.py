@@ -1,7 +1,6 @@
 """The base class of components, which flags select and rounds call."""
 
 from collections.abc import Mapping
-import difflib
 import inspect
 from typing import Any, ClassVar
 
@@ -70,16 +69,8 @@ def _class_defect(made: type, base: type) -> str:
     for name, declared in kind.get('__annotations__', {}).items()
     if 'ClassVar' not in str(declared)
   }
-  fields = {*getattr(made, '__dataclass_fields__', ())}
-  settings -= fields
-  for name in {*dir(made)} - {*dir(base)} - fields:
-    near = difflib.get_close_matches(name, dir(base), n=1, cutoff=0.8)
-    if near and not name.startswith('_'):
-      return (
-        f'has no attribute {name}: did you mean {near[0]}? Begin the name '
-        'of a helper with _.'
-      )
-    if name in settings:
+  for name in settings - {*getattr(made, '__dataclass_fields__', ())}:
+    if name not in dir(base):
       return f'has the setting {name}: decorate it as a frozen dataclass.'
   for name, hook in inspect.getmembers(base, inspect.isfunction):
     if not name.startswith('_') or name == '__call__':

@@ -19,7 +19,11 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   folder = tmp_path / 'study'
   small = [*_SMALL, f'--output_dir={folder}']
   more = ['--seeds=0,1', '--baseline=pooling=nwa']
-  tuned = [*more, '--tune=client_learning_rate=0.001|0.003|0.01']
+  tuned = [
+    *more,
+    '--tune=client_learning_rate=0.001|0.003|0.01',
+    '--ensemble=2',
+  ]
   bad = (
     '--choose_by=validation_nll', '--tune=model=mlp|logistic',
     '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
