@@ -150,7 +150,6 @@ def _trials(fixed, typed, space):
       )
     return {}
   axes = search_space.axes(_TUNE.value)
-  search_space.check_choice(_CHOOSE_BY.value, space.configs)
   found = {
     name: search_space.trials(fixed, typed, point, axes, _TRIALS.value)
     for name, point in space.points.items()
@@ -163,6 +162,8 @@ def _trials(fixed, typed, space):
       raise ValueError(
         f'--tune={axis.flag}: no setting of --grid uses this flag.'
       )
+  several = {n: space.configs[n] for n, of in found.items() if len(of) > 1}
+  search_space.check_choice(_CHOOSE_BY.value, several)
   return found
 
 
@@ -193,11 +194,15 @@ def _below(place, configs, root, seeds):
 
 
 def _points_of(trials, root):
-  """Returns the runs of all trials, by names of the setting and the trial."""
+  """Returns the runs of all trials, by names of the setting and the trial.
+
+  A setting with a single trial has no choice, and needs no run.
+  """
   seeds = command_line.seeds(_TRIAL_SEEDS.value)
   return {
     (name, values): runs
     for name, of in trials.items()
+    if len(of) > 1
     for values, runs in _below(
       f'{_TRIALS_FOLDER}/{study.place(name)}',
       {values: trial.config for values, trial in of.items()},
@@ -252,6 +257,9 @@ def _choose(points, trials, space, root):
   score, chosen, lines = _CHOOSE_BY.value, {}, []
   axes = search_space.axes(_TUNE.value)
   for name, of in trials.items():
+    if len(of) == 1:
+      chosen[name] = next(iter(of.items()))
+      continue
     runs = {values: points[name, values] for values in of}
     best = search_space.best(runs, score)
     for values in of:
@@ -280,7 +288,8 @@ def _choose(points, trials, space, root):
           f'warning: {name}: the chosen --{axis.key}={value} is at an end of '
           f'--tune={axis.flag}: extend it'
         )
-  tables.write_csv(root / 'trials.csv', lines)
+  if lines:
+    tables.write_csv(root / 'trials.csv', lines)
   return chosen
 
 
