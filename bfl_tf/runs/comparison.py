@@ -249,7 +249,7 @@ def baselines(
 
   Args:
     groups: Groups of runs, by name.
-    baseline: As in `rows`.
+    baseline: Baseline as in `rows`.
     keys: Flags of a grid; empty for those that differ.
 
   Raises:

@@ -213,8 +213,8 @@ def trials(
   draws. Settings that a combination does not select are left out.
 
   Args:
-    fixed: As in `space`.
-    typed: As in `space`.
+    fixed: Fields and settings of all settings, as in `space`.
+    typed: Names of flags that the user typed, as in `space`.
     point: Values of --grid.
     every: Axes of all methods.
     number: Number of draws.
