@@ -102,7 +102,9 @@ def report(
   is_tested = any(line.get('p_value') is not None for line in lines)
   caption = _caption(groups, is_tested)
   text = f'{tables_lib.markdown(table)}\n{caption}'
-  print(text)
+  for part in tables_lib.narrow(table, table[0].index('seeds') + 1):
+    print(tables_lib.markdown(part))
+  print(caption)
   if folder:
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_csv(folder / 'compared.csv', lines)

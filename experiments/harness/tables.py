@@ -1,6 +1,6 @@
 """Tables of papers, with our values and the published ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import csv
 import dataclasses
 import functools
@@ -225,6 +225,21 @@ def _text(table, entry):
   if not table.is_published:
     return entry.text
   return f'{entry.text} [{entry.published_text}]'
+
+
+def narrow(
+  rows: list[list[str]], first: int, width: int = 100
+) -> Iterator[list[list[str]]]:
+  """Yields tables of at most a width, each with the first columns."""
+  columns = [*zip(*rows)]
+  sizes = [max(map(len, column)) + 3 for column in columns]
+  shown = [*range(first)]
+  for place in range(first, len(columns)):
+    if len(shown) > first and sum(sizes[p] for p in [*shown, place]) >= width:
+      yield [[row[p] for p in shown] for row in rows]
+      shown = [*range(first)]
+    shown.append(place)
+  yield [[row[p] for p in shown] for row in rows]
 
 
 def markdown(rows: list[list[str]]) -> str:

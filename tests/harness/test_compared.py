@@ -7,7 +7,7 @@ import pytest
 import bfl_tf
 from bfl_tf.runs import comparison, significance
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, paper_table
+from experiments.harness import cells, paper_table, tables
 
 # Scores of three seeds, by rule and rate.
 _SCORES = {
@@ -200,3 +200,14 @@ def test_a_setting_is_compared_with_the_baseline_of_its_task():
     f'method=scaffold partition={name}': f'method=fedavg partition={name}'
     for name in ('iid', 'shards')
   }
+
+
+def test_a_wide_table_is_printed_in_parts_with_the_first_columns():
+  rows = [
+    ['method', 'seeds', 'a' * 10, 'b' * 10, 'c'],
+    ['x', '3', '1', '2', '3'],
+  ]
+  parts = [*tables.narrow(rows, 2, width=32)]
+  assert [part[0][2:] for part in parts] == [['a' * 10], ['b' * 10], ['c']]
+  assert [part[1] for part in parts] == [['x', '3', n] for n in '123']
+  assert [*tables.narrow(rows, 2)] == [rows]
