@@ -9,8 +9,6 @@ import shutil
 import tempfile
 from typing import Any
 
-import numpy as np
-
 from bfl_tf import files, metrics, run_files
 from bfl_tf.analysis import loading, model, uncertainty
 from bfl_tf.federation import evaluation, experiment, personal
@@ -103,8 +101,9 @@ def _scores(run, predictive) -> dict[str, float]:
 
 
 def _personal_scores(run) -> dict[str, float]:
-  """Returns the scores of `personal.evaluate`, without counts of clients."""
-  trained, scores = run.trained, {}
+  """Returns the scores of `personal.evaluate`."""
+  trained = run.trained
+  scores: dict[str, float] = {}
   pieces = experiment.Experiment.build(trained.config, dataset=run.dataset)
   for split, prefix in (('test', ''), ('validation', 'validation_')):
     found = []
@@ -115,12 +114,7 @@ def _personal_scores(run) -> dict[str, float]:
         for each in trained.runs
       ]
       found.append(_score(model.Ensemble(own), share.take(rows)))
-    for name in personal.SCORES:
-      values = [each[name] for each in found if name in each]
-      if values:
-        scores[f'{prefix}personal_{name}'] = float(np.mean(values))
-      if values and name == 'accuracy':
-        scores[f'{prefix}personal_lowest_accuracy'] = min(values)
+    scores |= personal.means(found, prefix)
   return scores
 
 

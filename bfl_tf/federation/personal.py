@@ -7,7 +7,7 @@ client's memory; without such a part, it is the global model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,19 +84,27 @@ def evaluate(
       seed = seeds.named(config.seed, name, state.round, client)
       examples = experiment.dataset.splits[split].take(rows)
       found.append(_scores(experiment, model, examples, seed, num_samples))
-    for name in SCORES:
-      every = [each[name] for each in found if name in each]
-      values = [value for value in every if np.isfinite(value)]
-      if name == 'nll' and split == 'test':
-        scores['personal_diverged'] = len(every) - len(values)
-      if every:
-        mean = float(np.mean(values)) if values else np.nan
-        scores[f'{prefix}personal_{name}'] = mean
-      if values and name == 'accuracy':
-        scores[f'{prefix}personal_lowest_accuracy'] = min(values)
-    if split == 'test':
+    scores |= means(found, prefix)
+    if split == 'test' and makes_models(method):
       untrained = rows_of.keys() - state.memories.keys()
       scores['personal_untrained'] = len(untrained)
+  return scores
+
+
+def means(
+  found: Sequence[Mapping[str, float]], prefix: str
+) -> dict[str, float]:
+  """Returns the means over clients of finite scores, as `evaluate` does."""
+  scores: dict[str, float] = {}
+  for name in SCORES:
+    every = [each[name] for each in found if name in each]
+    values = [value for value in every if np.isfinite(value)]
+    if every:
+      mean = float(np.mean(values)) if values else np.nan
+      scores[f'{prefix}personal_{name}'] = mean
+      scores[f'{prefix}personal_diverged'] = len(every) - len(values)
+    if values and name == 'accuracy':
+      scores[f'{prefix}personal_lowest_accuracy'] = min(values)
   return scores
 
 
