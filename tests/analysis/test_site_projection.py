@@ -82,14 +82,6 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
   assert sets['num_examples'] == 12
 
 
-def test_a_projection_needs_calibration_examples(tmp_path):
-  run_dir = site_data.execute(tmp_path, calibration_fraction=0.0)
-  run = loading.load_run(run_dir)
-  state = checkpoints.restore(run_dir)
-  with pytest.raises(ValueError, match='--calibration_fraction'):
-    personalized.train(run, state, 1, 'wasserstein')
-
-
 def test_test_examples_of_a_class_are_partitioned_like_training_examples():
   y_train = np.array([0] * 10 + [1] * 4)
   clients = [np.arange(7), np.arange(7, 12), np.arange(12, 14)]

@@ -72,13 +72,6 @@ def test_the_noise_of_the_average_is_that_of_langevin(weighting, shared, which):
     np.testing.assert_allclose(noise - noise[0], 0, atol=1e-6)
 
 
-def test_a_sample_of_clients_needs_equal_weights():
-  changes = {'client_parts': ('langevin',), 'clients_per_round': 2}
-  with pytest.raises(ValueError, match='weighting=equal'):
-    toys.experiment(**changes)
-  toys.experiment(**changes, weighting='equal')
-
-
 @pytest.mark.slow
 def test_the_chain_samples_the_posterior_of_a_linear_regression():
   """Unequal clients and one local step, against the exact posterior."""

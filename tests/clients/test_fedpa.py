@@ -94,8 +94,3 @@ def test_with_exact_moments_the_fixed_point_is_the_optimum_of_all_clients():
   curvature = precisions.mean(0)
   error = np.linalg.norm(np.linalg.solve(curvature, found))
   assert error < np.linalg.norm(apart) / 5
-
-
-def test_a_round_with_too_few_steps_is_rejected():
-  with pytest.raises(ValueError, match=r'fedpa\.samples'):
-    toys.experiment(client_parts=('fedpa',), local_steps=49)

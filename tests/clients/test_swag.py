@@ -121,19 +121,3 @@ def test_each_posterior_sample_has_its_own_batch_statistics():
   # The spread of draws has the size of the pooled covariance.
   spread = np.std([draw.loc for draw in draws], 0).mean()
   assert 0 < spread < 10 * np.sqrt(state.model.variance()).mean()
-
-
-def test_invalid_swag_settings_are_rejected_before_training():
-  usual = {'swag.period': 1, 'swag.rank': 2}
-  for named, settings in (
-    ('swag.rank=1', usual | {'swag.rank': 1}),
-    ('swag.rank=20', {'swag.fits_scale': False}),
-    ('only 1 of', usual | {'swag.rank': 0, 'swag.period': 3}),
-    ('only 5 of', usual | {'swag.rank': 6}),
-    ('--variant', usual | {'variant': 'flipout'}),
-    ('--product', usual | {'pooling': 'product', 'product.max_memory': 1e-9}),
-  ):
-    with pytest.raises(ValueError, match=named):
-      toys.experiment(
-        client_parts=('swag',), batch_size=150, local_epochs=5, **settings
-      )

@@ -8,7 +8,6 @@ import pytest
 import toys
 
 from bfl_tf.config import catalog, selection
-from bfl_tf.declare import user_code
 from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
 
@@ -70,24 +69,3 @@ class Shrink:
   """A stage with the same name as a part in another test."""
 
   factor: float = 0.5
-
-
-@dataclasses.dataclass(frozen=True)
-class NeedsClientIds(pooling.RULES['nwa']):
-  """A rule with an argument that only partitions receive."""
-
-  _: dataclasses.KW_ONLY
-  client_ids: tuple
-
-
-def stumble():
-  return {}['key']
-
-
-def test_arguments_that_a_role_does_not_inject_are_rejected():
-  with pytest.raises(ValueError, match='the argument client_ids'):
-    toys.experiment(pooling=f'{__name__}:NeedsClientIds')
-  with pytest.raises(
-    user_code.RaisedError, match=r'--pooling.*stumble.*KeyError'
-  ):
-    toys.experiment(pooling=f'{__name__}:stumble')

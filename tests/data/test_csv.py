@@ -265,17 +265,3 @@ def test_flags_of_tables_are_rejected_for_other_data_sets():
   ):  # fmt: skip
     with pytest.raises(ValueError, match=next(iter(options))):
       data.load('wine', **options)
-
-
-def test_columns_that_are_constant_within_each_site_are_named(tmp_path):
-  lines = [
-    [f'{n}', site, f'city {site}', f'{number}', 'one', 'xy'[n % 2]]
-    for number, site in enumerate('abc')
-    for n in range(9)
-  ]
-  header = ['age', 'site', 'city', 'beds', 'same', 'label']
-  path = tmp_path / 'sites.csv'
-  path.write_text('\n'.join(','.join(row) for row in [header, *lines]), 'utf-8')
-  notes = data.load(str(path), client_column='site').notes
-  assert 'constant within each site: city, beds.' in notes[1]
-  assert len(data.load(str(path), ignore_columns='site').notes) == 1

@@ -125,12 +125,6 @@ def test_a_bad_table_is_rejected(tmp_path, pattern):
     data.load(write(tmp_path, **table), **flags)
 
 
-def test_sites_that_are_listed_as_categorical_stay_texts(tmp_path):
-  path = write(tmp_path, site=['1', '1.0', '01'])
-  dataset = data.load(path, **SITES, categorical_columns=('site',))
-  assert [name for name, _ in dataset.train.sites] == ['01', '1', '1.0']
-
-
 def test_a_table_is_described_and_suspicious_cells_are_named(tmp_path):
   cells = ['lo', 'hi', 'lo', 'hi', '', '']
   (line,) = data.load(write(tmp_path, cells=cells), **SITES).notes

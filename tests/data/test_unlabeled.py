@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bfl_tf import data
-from bfl_tf.data import unlabeled
 
 
 def clients(*shape, dtype=np.uint8):
@@ -74,13 +73,6 @@ def test_converted_channels_equal_those_computed_by_hand(tmp_path):
   colour = load('digits', clients(8, 8, 3), resize=True)
   digits = data.load('digits').train.x
   assert np.array_equal(colour, np.repeat(digits, 3, axis=-1))
-
-
-def test_resizing_in_batches_gives_the_same_images(tmp_path, monkeypatch):
-  path = save(tmp_path, random_images(7, 8, 8, 3))
-  whole = load(path, clients(5, 5, 3), resize=True)
-  monkeypatch.setattr(unlabeled, '_CHUNK', 2 * 8 * 8 * 3)
-  assert np.array_equal(load(path, clients(5, 5, 3), resize=True), whole)
 
 
 def test_unsuitable_server_data_raise_an_error_that_names_the_flag():

@@ -3,8 +3,6 @@
 import csv
 import importlib.util
 import re
-import subprocess
-import sys
 
 import binaries
 import numpy as np
@@ -36,23 +34,6 @@ def test_every_case_prints_its_measurement(flags, measured):
   )
   assert code == 0, error
   assert float(re.search(measured, out)[1]) > 0.1
-
-
-@pytest.mark.process
-def test_a_peer_with_a_pool_of_its_own_ends():
-  inner = """
-from experiments.benchmarks import measuring
-assert measuring.process_pool(1).submit(abs, -3).result() == 3
-"""
-  code = f"""
-from experiments.benchmarks import measuring, peers
-with measuring.process_pool(1) as pool:
-  pool.submit(exec, {inner!r}, {{}}).result()
-  peers.end(pool)
-"""
-  subprocess.run(
-    [sys.executable, '-c', code], cwd=binaries.ROOT, check=True, timeout=120
-  )
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from sklearn import datasets as sklearn_datasets
 import wines
 
-from bfl_tf import analysis, data, federation, metrics, runs
+from bfl_tf import analysis, data, federation, metrics
 from bfl_tf.analysis import (
   loading,
   prediction_sets,
@@ -18,10 +18,8 @@ from bfl_tf.analysis import (
 )
 from bfl_tf.config.config import Config
 from bfl_tf.flower import (
-  client_side,
   client_state,
   federated_evaluation,
-  messages,
   nodes,
   servers,
 )
@@ -180,33 +178,6 @@ def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
     ask(run_dir, files, instead=[gone] * 3)
 
 
-@pytest.mark.parametrize(
-  'share, limits, file, why',
-  [
-    ('train', [], 1, 'only a calibration or test share'),
-    ('test', [], None, 'of a file of this node'),
-    ('test', [100, 200, 300], 1, 'reshape'),
-  ],
-)
-def test_a_node_rejects_invalid_requests(
-  run_dir, files, share, limits, file, why
-):
-  trained = analysis.load(run_dir)
-  flags = '\n'.join(flags_file.flag_lines(trained.config))
-  question = messages.Question(
-    flags,
-    1,
-    trained.task.to_json(),
-    share,
-    'lac',
-    np.array(limits, np.int32),
-    trained.weights,
-  )
-  own = client_side.Own(files[file] if file else '')
-  with pytest.raises(ValueError, match=why):
-    client_side.answer(question, own)
-
-
 def test_a_run_without_a_calibration_share_has_no_prediction_sets(
   files, tmp_path, capsys
 ):
@@ -216,15 +187,6 @@ def test_a_run_without_a_calibration_share_has_no_prediction_sets(
   assert not (tmp_path / 'conformal.json').exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
   assert 'no prediction sets: ' in capsys.readouterr().out
-
-
-def test_a_federated_report_of_nodes_without_files_is_rejected(tmp_path):
-  config = Config.of(
-    wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
-  )
-  runs.Run(config, tmp_path, False, draw_plots=False).execute()
-  with pytest.raises(ValueError, match='no files of their own: remove --super'):
-    servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))
 
 
 def test_nodes_report_scores_of_numeric_labels(tmp_path):

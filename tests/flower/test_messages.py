@@ -55,11 +55,6 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 
 
-def test_flags_of_another_version_are_rejected():
-  with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
-    messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
-
-
 @pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
 def test_packed_orders_are_unpacked_unchanged(memory):
   experiment = toys.experiment(client_parts=('scaffold',))

@@ -215,10 +215,3 @@ def test_a_node_with_its_own_settings_rejects_an_order_of_a_simulation(own):
   context = types.SimpleNamespace(node_config={'partition-id': 0, **own})
   with pytest.raises(ValueError, match='settings of a node must not be sent'):
     client_side.train(types.SimpleNamespace(content=content), context)
-
-
-def test_a_simulation_whose_nodes_do_not_start_stops(monkeypatch):
-  monkeypatch.setattr(nodes, '_START_SECONDS', 0.0)
-  grid = types.SimpleNamespace(get_node_ids=lambda: [7])
-  with pytest.raises(federation.MachineError, match='num_workers'):
-    nodes.Simulated(grid, 2)([0])

@@ -11,11 +11,9 @@ import grids
 import psutil
 import pytest
 
-import bfl_tf
 from bfl_tf import federation, runs
 from bfl_tf.config.config import Config
 from bfl_tf.flower import nodes, servers, simulation, superlink
-from experiments import command_line
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUN = {
@@ -74,20 +72,6 @@ def test_an_error_of_the_server_app_is_raised_again_in_one_line(error, raised):
   again = superlink.failure(wrapped)
   assert type(again) is raised and '--x=1' in str(again)
   assert len(str(again).splitlines()) == 1
-
-
-def test_an_unknown_superlink_is_rejected(tmp_path, monkeypatch):
-  monkeypatch.setenv('FLWR_HOME', str(tmp_path))
-  with pytest.raises(ValueError, match='--superlink=nowhere'):
-    superlink.execute(Config(), '/run', 'nowhere')
-
-
-def test_a_missing_flower_package_is_named_in_the_error(monkeypatch, capsys):
-  monkeypatch.setitem(sys.modules, 'bfl_tf.flower', None)
-  monkeypatch.delattr(bfl_tf, 'flower')
-  with pytest.raises(SystemExit, match='2'):
-    command_line.flower('--engine=flower')
-  assert '--engine=flower needs' in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -95,20 +95,6 @@ def test_text_and_latex_of_a_table(groups):
   assert r'0.6000 $\pm$ 0.0577*' in tex[4]
 
 
-def test_invalid_scores_baselines_and_names_are_rejected(groups):
-  for arguments, named in (
-    ((['beauty'],), '--scores'),
-    ((['nll'], 'pooling=ws'), '--baseline=pooling=ws'),
-    ((['nll'], 'poolin=nwa'), '--baseline=poolin=nwa'),
-  ):
-    with pytest.raises(ValueError, match=named):
-      comparison.rows(groups, *arguments)
-  one = 'client_learning_rate=0.1 pooling=nwa:A'
-  for names in (['a'], ['pooling=nwa:A'], [one, one.replace('nwa', 'lp')]):
-    with pytest.raises(ValueError, match='--names'):
-      comparison.named([*groups.values()], names)
-
-
 def test_read_runs_returns_a_data_frame_of_finished_runs(folder):
   frame = bfl_tf.read_runs(folder)
   assert len(frame) == 12

@@ -100,19 +100,3 @@ def test_fedlap_converges_to_the_optimum_of_all_examples(clients_per_round):
   sizes, found = played(250, client_parts=('fedlap',), **settings)
   optimum = weighted_optimum(sizes, precision=50.0)
   np.testing.assert_allclose(found[-1], optimum, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'client_parts': ('fedlap',), 'variant': 'flipout'},
-    {'client_parts': ('fedlap',), 'client_optimizer': 'laplace'},
-    {'client_parts': ('feddyn',), 'pooling': 'median'},
-    {'client_parts': ('feddyn',), 'attack': ('label_flip',)},
-    {'client_parts': ('feddyn', 'fednova')},
-    {'client_parts': ('fednova', 'fedlap')},
-  ],
-)
-def test_incompatible_choices_are_rejected(changes):
-  with pytest.raises(ValueError, match='fed'):
-    toys.experiment(**changes)

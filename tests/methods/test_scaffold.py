@@ -1,7 +1,6 @@
 """Tests of SCAFFOLD."""
 
 import numpy as np
-import of_papers
 import pytest
 import toys
 
@@ -119,29 +118,3 @@ def test_correcting_weights_with_momentum_is_closer_to_the_optimum(scaffold):
     for states in (execute(**settings), execute(**settings, **corrected))
   )
   assert ours < 0.6 * fedavg
-
-
-def test_unsupported_settings_are_rejected():
-  for changes in (
-    {'client_parts': ('scaffold',), 'client_optimizer': 'adam'},
-    {
-      'client_parts': ('scaffold',),
-      'client_optimizer': 'adam',
-      'scaffold.corrects': 'weights',
-    },
-    {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
-    {'client_parts': ('scaffold',), 'weighting': 'distance'},
-    {'client_parts': (of_papers.INDEPENDENT_INIT, 'scaffold')},
-    {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
-    {'client_parts': ('fednova', 'swag'), 'swag.rank': 2},
-    {
-      'client_parts': (of_papers.INDEPENDENT_INIT, 'scaffold'),
-      'scaffold.corrects': 'weights',
-      'sgd.momentum': 0.9,
-    },
-    {'client_parts': (of_papers.INDEPENDENT_INIT, 'fednova')},
-    {'client_parts': ('fednova',), 'client_optimizer': 'adam'},
-    {'client_parts': ('fednova',), 'pooling': 'median'},
-  ):
-    with pytest.raises(ValueError, match=changes['client_parts'][-1]):
-      federation.Experiment.build(CONFIG.replace(**changes))

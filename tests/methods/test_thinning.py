@@ -2,7 +2,6 @@
 
 import numpy as np
 import of_papers
-import pytest
 import toys
 
 from bfl_tf import runs, training
@@ -73,13 +72,3 @@ def test_the_samples_form_the_predictor(tmp_path):
   final = run['final']
   assert final['accuracy'] == final['accuracy_S']
   assert final['epistemic'] > 0
-
-
-def test_too_few_steps_for_the_samples_are_rejected_before_training():
-  thin = {'thinning.burn_in': 2, 'thinning.every': 3}
-  for named, settings in (
-    ('burn_in', {'thinning.burn_in': 12}),
-    ('num_samples', {**thin, 'thinning.num_samples': 4}),
-  ):
-    with pytest.raises(ValueError, match=named):
-      sampled(**settings)

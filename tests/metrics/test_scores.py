@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 from scipy import special
-from sklearn import metrics as sk_metrics
 
 from bfl_tf import metrics
 
@@ -56,21 +55,6 @@ def test_a_label_of_probability_0_has_the_nll_of_min_probability():
   got = metrics.negative_log_likelihood([[1.0, 0.0]], [1])
   assert got == pytest.approx(-math.log(metrics.MIN_PROBABILITY))
   assert got == pytest.approx(87.3365, abs=1e-4)
-
-
-def test_scores_agree_with_scikit_learn():
-  probs, labels = draw(0)
-  mean = probs.mean(axis=0)
-  expected = sk_metrics.log_loss(labels, mean, labels=range(4))
-  got = metrics.negative_log_likelihood(probs, labels)
-  assert got == pytest.approx(expected, rel=1e-12)
-  expected = sk_metrics.accuracy_score(labels, mean.argmax(axis=1))
-  assert metrics.accuracy(probs, labels) == pytest.approx(expected)
-  # scikit-learn 1.5 supports two classes at most.
-  expected = sum(
-    sk_metrics.brier_score_loss(labels == k, mean[:, k]) for k in range(4)
-  )
-  assert metrics.brier_score(probs, labels) == pytest.approx(expected)
 
 
 @settings(max_examples=50, deadline=None)

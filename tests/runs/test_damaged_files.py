@@ -117,20 +117,6 @@ def test_a_truncated_partition_is_written_again_before_training(tmp_path):
   assert path.read_text('utf-8') == text
 
 
-def test_metrics_that_are_no_text_are_rejected(tmp_path):
-  fake.execute(tmp_path, fake.CONFIG)
-  (tmp_path / run_files.SUMMARY).unlink()
-  (tmp_path / run_files.METRICS).write_bytes(b'\xff\n' * 9)
-  with pytest.raises(files.UnreadableError, match=run_files.METRICS):
-    fake.execute(tmp_path, fake.CONFIG)
-
-
-def test_overwrite_must_be_a_bool(finished):
-  with pytest.raises(ValueError, match='overwrite'):
-    runs.run(fake.CONFIG.replace(seed=1), finished, overwrite='no')
-  assert run_files.is_finished(finished)
-
-
 def test_temporary_files_of_killed_processes_are_removed(finished):
   folder = finished / run_files.SITES / 'models' / 'north'
   folder.mkdir(parents=True)

@@ -1,7 +1,6 @@
 """Tests of ensembles of a round's models and of their distillation."""
 
 import csv
-import re
 
 import fake
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import metrics, server, training
-from bfl_tf.federation import ensembles
 
 DISTIL = {
   'refine': ('distil',),
@@ -254,69 +252,6 @@ def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
   assert not toys.same(others['C:sgd'], others['C:swa'])
 
 
-def test_diverged_students_are_counted_and_have_scores_nan(tmp_path):
-  settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
-  _, columns = run(tmp_path / 'run', **settings)
-  assert float(columns['students_refused']) == 2
-  assert float(columns['members_rejected']) == 2
-  assert columns['accuracy_C:sgd'] == columns['nll_A+C+S:swa'] == 'nan'
-  assert float(columns['accuracy_A']) > 0.3
-
-
-def test_unions_exclude_members_that_are_not_finite():
-  experiment = toys.experiment(**DISTIL)
-  good = experiment.method.initial_weights()
-  bad = good.replace_mean(np.full_like(good.mean, np.nan))
-  test = experiment.dataset.test
-  found = ensembles.predict(
-    experiment.workers,
-    {'A': (good,), 'C': (good, bad), 'S': (bad,)},
-    *test[:2],
-    SEED,
-    1,
-  )
-  assert found.rejected == 2
-  probs = {name: union.mean for name, union in found.unions.items()}
-  for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
-    np.testing.assert_array_equal(probs[name], probs['A'])
-  assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
-  scores = {
-    name: experiment.workers[0].likelihood.member_scores(arrays, 15)
-    for name, arrays in found.members.items()
-  }
-  assert 'hypothesis_conflict' not in scores['C']
-  assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
-
-
-NO_STUDENTS = {'refine': (of_papers.STUDENTS,)}
-# Flag that the error must name, and the changes.
-INVALID = [
-  ('num_server_examples', {'num_server_examples': 0}),
-  ('distil.teachers', {'distil.teachers': ''}),
-  ('distil.teachers=A+X', {'distil.teachers': 'A+X'}),
-  ('distil.teachers=C', {'ensemble.groups': 'A', 'distil.teachers': 'C'}),
-  ('ensemble.groups=A,A', {'ensemble.groups': 'A,A'}),
-  ('ensemble.num_samples', {'ensemble.num_samples': 0}),
-  ('pooled', {'ensemble.posterior': 'pooled'}),
-  ('distil.swa_start', {'distil.swa_start': 99}),
-  ('distil.swa_cycle', {'distil.swa_cycle': 2.5}),
-  ('distil.swa_min_learning_rate', {'distil.swa_min_learning_rate': 0.1}),
-  ('predictor=A+B', {'predictor': 'A+B'}),
-  ('predictor=A', {'refine': (), 'predictor': 'A'}),
-  ('--start', {'start': ('distil',)}),
-  ('students.students', NO_STUDENTS),
-  ('students.students=A', {**NO_STUDENTS, 'students.students': ('A:adam',)}),
-  ('students.students', {**NO_STUDENTS, 'students.students': ('A:sgd',) * 2}),
-  ('num_unlabeled_examples', {'num_unlabeled_examples': 61}),
-]  # fmt: skip
-
-
-def test_invalid_settings_of_distillation_are_rejected():
-  for named, changes in INVALID:
-    with pytest.raises(ValueError, match=re.escape(named)):
-      toys.experiment(**DISTIL | changes)
-
-
 def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
   groups = {'ensemble.groups': 'C+B', 'distil.teachers': 'B', 'predictor': 'B'}
   _, mixture = run(tmp_path / '0', **DISTIL, **groups | {'ensemble.beta': 0.0})
@@ -327,10 +262,3 @@ def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
   )
   assert 0 < float(row['beta']) < 1
   assert fitted['final']['nll'] == pytest.approx(float(row['nll_B']))
-  with pytest.raises(ValueError, match='fits_beta needs group B'):
-    run(
-      tmp_path / 'no_group',
-      refine=('ensemble',),
-      num_server_examples=60,
-      **{'ensemble.fits_beta': True},
-    )

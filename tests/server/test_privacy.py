@@ -273,36 +273,6 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
   assert experiment.broadcast(state).num_examples == 0
 
 
-@pytest.mark.parametrize(
-  'named, changes',
-  [
-    ('--pooling=lp', {'pooling': 'lp', 'variant': 'flipout'}),
-    ('--pooling=median', {'pooling': 'median'}),
-    (
-      'kl_examples=all',
-      {'variant': 'flipout', 'flipout.kl_examples': 'all'},
-    ),
-    ('--weighting=size', {'weighting': 'size'}),
-    ('scaffold', {'client_parts': ('scaffold',)}),
-    ('sign_threshold', {'server_step': (of_papers.SIGN_THRESHOLD,)}),
-    ('ensemble', {'refine': ('ensemble',)}),
-    ('counter', {'client_parts': ('toys:Counter',)}),
-    ('feddyn', {'client_parts': ('feddyn',)}),
-    ('--checkpoint_every', {'checkpoint_every': 2}),
-    ('--central.delta', {'central.delta': 1e-300}),
-    ('--central.delta', {'central.delta': 0.5}),
-    ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
-    ('--client_parts=swag', {'method': 'swag'}),
-    ('--model', {'model': 'toys:normalized'}),
-    ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
-  ],
-)
-def test_settings_without_a_privacy_guarantee_are_rejected(named, changes):
-  with pytest.raises(ValueError, match=named):
-    config = toys.experiment(privacy='central', **changes).config
-    assert config.final_round
-
-
 def test_a_missing_package_is_an_error_with_the_extra_to_install(monkeypatch):
   privacy.epsilon.cache_clear()
   monkeypatch.setitem(sys.modules, 'dp_accounting', None)

@@ -93,19 +93,3 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
     np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
   # The velocity contains all updates, also of weights with rate 0.
   assert agree.all() == (threshold == 0)
-
-
-def test_momentum_after_the_threshold_uses_the_remaining_update():
-  reference = model([0, 0])
-  results = votes(reference, [[2, 2], [4, -6]], [1, 1])
-  pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
-  chain = sign_threshold.SignThreshold(2, 0), server.Momentum(0.5)
-  state, _ = execute(chain, reference, pooled, results, slots)
-  assert state.slots['momentum'].tolist() == [4, 1]
-  assert state.model.loc.tolist() == [4, 1]
-
-
-def test_a_threshold_above_the_number_of_clients_is_rejected():
-  for num_clients, clients_per_round in ((2, 0), (10, 2)):
-    with pytest.raises(ValueError, match='threshold'):
-      sign_threshold.SignThreshold(num_clients, clients_per_round, 3)
