@@ -93,6 +93,25 @@ def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
   )
 
 
+def visited(part, start, path, index=0):
+  """Calls the hooks of a part, without a model; its training visits a path.
+
+  Returns the mean after the last step, the sent model, and the report.
+  """
+  vectors = (tf.constant(v, tf.float32) for v in (start, start, [], []))
+  begin = weights.Weights(*vectors)
+  carry = part.begin(begin, None, None)
+  for number, mean in enumerate(tf.constant(path, tf.float32)):
+    step = training.Step(
+      tf.constant(number), 0.1, None, 9.0, num_steps=len(path), round=index
+    )
+    moved, carry = part.after_step(mean, carry, step)
+  trace = training.Trace(np.int32(len(path)), np.float32(1), np.float32(1))
+  sent = part.finish(begin.replace_mean(mean), carry, trace)[0]
+  found = moved, sent, part.report(carry, trace)
+  return tf.nest.map_structure(np.asarray, found)
+
+
 def experiment(**changes) -> federation.Experiment:
   """Returns an experiment with six deterministic clients of unequal sizes.
 
