@@ -4,11 +4,9 @@ import dataclasses
 import inspect
 from typing import ClassVar
 
-import pytest
 import toys
 
 from bfl_tf.config import catalog, selection
-from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
 
 
@@ -43,25 +41,6 @@ def test_injected_arguments_have_no_default_and_are_not_settings():
         assert argument not in method.specs, where
       elif its.default is not its.empty and argument not in layouts:
         assert argument in method.specs, where
-
-
-@pytest.mark.parametrize('variant', ['mc_dropout', 'flipout'])
-def test_settings_of_custom_classes_are_independent_of_the_variant(variant):
-  plain = toys.experiment(
-    variant=variant, pooling=WARM, client_parts=(LEAKY,), seed=3
-  )
-  assert (plain.method.rule.temperature, plain.method.rule.batch_size) == (
-    0.9, 7,
-  )  # fmt: skip
-  (part,) = plain.method.parts
-  # Arguments from the run replace defaults.
-  assert part == Leaky(rate=0.5, seed=3)
-  lines = flags_file.flag_lines(plain.config)
-  assert {'--Warm.temperature=0.9', '--Leaky.rate=0.5'} <= set(lines)
-  assert not [line for line in lines if 'Leaky.seed' in line]
-  changes = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
-  config = plain.config.replace(**changes)
-  assert {key: config.get(key) for key in changes} == changes
 
 
 @dataclasses.dataclass(frozen=True)

@@ -99,20 +99,10 @@ BAD = {
   "'site' has '01' and '1'": ({'site': ['1', '1.0', '01']}, SITES),
   "'site' has '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
   '--separator=x': ({}, {'separator': 'x'}),
-  '--decimal=;': ({}, {'decimal': ';'}),
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
-  '--client_column and --label_column': ({}, {'client_column': 'label'}),
-  '--categorical_columns and --ignore_columns': (
-    {}, {'ignore_columns': ('dose',), 'categorical_columns': ('dose',)},
-  ),
   "'label' has the number '0,5'.*--decimal": (
     {'label': ['"0,5"', '"1,5"']}, {},
   ),
-  "'label' has '0,5' in row 2.*--decimal": (
-    {'label': ['"0,5"', '"1,5"']}, {'is_numeric': True},
-  ),
-  "'label' has fractions": ({'label': ['0,5', '1,5'], 'mark': ';'},
-                            {'decimal': ',', 'separator': ';'}),
   '--min_site_examples=2: .*no site': ({}, {'min_site_examples': 2}),
   '--min_site_examples=21': ({}, {**SITES, 'min_site_examples': 21}),
 }  # fmt: skip

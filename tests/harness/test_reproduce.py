@@ -176,9 +176,7 @@ def test_worker_processes_end_if_the_main_process_is_killed(tmp_path):
     # The error suggests a similar name.
     ('posterior_pooling/table2', {'artifact': ['posterior_pooling/tabel2']}),
     ('--scale=huge', {'scale': 'huge'}),
-    ('--artifact', {}),
     ('--seeds=0,3', {**_ONE_CLAIM, 'seeds': ['0', '3']}),
-    ('--cells', {'cells': 'lenet5', 'list': True}),
     ('--cells=lenet6', {**_ONE_CLAIM, 'cells': 'lenet6'}),
   ],
 )

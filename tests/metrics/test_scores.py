@@ -94,15 +94,8 @@ INVALID = [
   ('probs', lambda: metrics.epistemic_uncertainty([[0.5, 0.6]])),
   ('labels', lambda: metrics.accuracy(P, [0.0])),
   ('labels', lambda: metrics.accuracy(P, [2])),
-  ('num_bins', lambda: metrics.expected_calibration_error(P, [0], 0)),
-  ('aleatoric', lambda: summarize_with(aleatoric=[0.1, 0.1])),
   ('epistemic', lambda: summarize_with(epistemic=[0.1, 0.1])),
-  ('uncertainty', lambda: metrics.retention_curve([], [])),
-  ('correct', lambda: metrics.retention_curve([0.1], [0.5])),
-  ('uncertainty_out', lambda: metrics.detection([1.0], [])),
-  ('classes', lambda: metrics.hypothesis_conflict([[0, 1]])),
   ('alpha', lambda: metrics.threshold([1, 1], 0.0)),
-  ('counts', lambda: metrics.threshold([0, 0], 0.1)),
 ]
 
 

@@ -28,18 +28,11 @@ NAN = float('nan')
 WRONG = {
   run_files.CONFORMAL: [
     {'thresholds': [NAN, 1.0]},
-    {'thresholds': [0.5]},
-    {'levels': [0.9]},
   ],
   run_files.SUMMARY: [{'temperature': 'warm'}],
   run_files.TASK: [
     {'std': []},
-    {'mean': [NAN] * 4},
-    {'std': [0.0] * 4},
     {'dtype': 'object'},
-    {'class_names': ['a']},
-    {'features': [['a', None]]},
-    {'input_shape': [5]},
     {'unknown': 0},
   ],
 }
@@ -76,25 +69,6 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
     file.mkdir()
     with pytest.raises(files.UnreadableError, match=file.name):
       READERS[name](path)
-
-
-@pytest.mark.parametrize(
-  'name',
-  [
-    run_files.MEMORIES,
-    run_files.PARTITION,
-    run_files.PREDICTIONS,
-    run_files.PLOTS,
-    f'{run_files.SITES}/sites.csv',
-  ],
-)
-def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
-  path = shutil.copytree(finished, tmp_path / 'run')
-  (path / run_files.SUMMARY).unlink()
-  (path / name).unlink(missing_ok=True)
-  (path / name).touch() if name == run_files.PLOTS else (path / name).mkdir()
-  with pytest.raises(files.UnreadableError, match=name):
-    fake.run(path)
 
 
 def test_the_task_of_another_run_is_rejected(finished, tmp_path):
