@@ -1,5 +1,6 @@
 """Small data, workers, experiments and parts that several tests share."""
 
+import csv
 import dataclasses
 import functools
 from typing import ClassVar
@@ -167,6 +168,25 @@ def changed(pieces: federation.Experiment, **changes):
   config = dataclasses.replace(pieces.config, **changes)
   method = dataclasses.replace(pieces.method, config=config)
   return dataclasses.replace(pieces, method=method)
+
+
+def table(path) -> list[dict[str, str]]:
+  """Returns the rows of a .csv file."""
+  with open(path, newline='', encoding='utf-8') as file:
+    return list(csv.DictReader(file))
+
+
+def model(loc=(), scale=(), point=(), buffers=(), *factor):
+  """Returns weights; a number is the scale of all."""
+  scale = np.broadcast_to(scale, np.shape(loc))
+  vectors = loc, scale, point, buffers, *factor
+  return weights.Weights(*(np.array(v, np.float32) for v in vectors))
+
+
+def stepped(stage, pooled, reference, slots, results=None):
+  """Returns state and columns after one call of a server stage."""
+  state = federation.State(0, pooled, slots, {})
+  return stage(state, reference, pooled, results or {}, np.zeros(2, np.int32))
 
 
 def bits(vectors) -> list[bytes]:

@@ -9,17 +9,16 @@ import pytest
 from scipy import optimize
 import site_data
 from tensorflow_probability import distributions as tfd
+import toys
 
-from bfl_tf import data, weights
+from bfl_tf import data
 from bfl_tf.analysis import loading, personalized, projection, reports
 from bfl_tf.data import site_shares
 from bfl_tf.runs import checkpoints
 
 
 def gaussian(mean, scale):
-  none = np.zeros(0, np.float32)
-  loc, scale = (np.array([value], np.float32) for value in (mean, scale))
-  return weights.Weights(loc, scale, none, none)
+  return toys.model([mean], scale)
 
 
 def divergence_of(name, center, candidate):

@@ -1,12 +1,12 @@
 """Tests of the binaries uncertainty and compare on finished runs."""
 
-import csv
 import json
 
 import binaries
 import numpy as np
 import pytest
 import site_data
+import toys
 
 from bfl_tf.config.config import Config
 from bfl_tf.runs import comparison, groups, Run
@@ -53,12 +53,10 @@ def test_uncertainty_writes_tables_scores_and_figures(folder, evaluated):
     'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',
     'scores.json', 'detection.png', 'corruptions.png',
   }  # fmt: skip
-  with (written / 'detection.csv').open(encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  rows = toys.table(written / 'detection.csv')
   assert [row['distance'] for row in rows] == ['near'] * 3 + ['far'] * 3
   assert {row['num_in'] for row in rows} == {'50'}
-  with (written / 'corruptions.csv').open(encoding='utf-8') as file:
-    assert len(list(csv.DictReader(file))) == 26
+  assert len(toys.table(written / 'corruptions.csv')) == 26
 
 
 @pytest.fixture(scope='module')

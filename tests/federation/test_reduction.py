@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import toys
 
-from bfl_tf import statistics, weights
+from bfl_tf import statistics
 from bfl_tf.federation import reduction
 from bfl_tf.server import pooling
 
-NONE = np.zeros(0, np.float32)
-REFERENCE = weights.Weights(NONE, NONE, np.zeros(2, np.float32), NONE)
+REFERENCE = toys.model(point=[0, 0])
 UPDATES = [
   statistics.ClientUpdate(
     k, size, REFERENCE._replace(point=np.float32([size, 1 / 3 + k]))

@@ -1,11 +1,11 @@
 """Tests of the federated evaluation on nodes with their own files."""
 
-import csv
 import re
 
 from flwr import app
 import numpy as np
 import pytest
+import toys
 import wines
 
 from bfl_tf import analysis, data, federation, metrics
@@ -95,8 +95,7 @@ def test_the_server_writes_the_report_and_prints_its_path(
 ):
   servers._score(wines.grid(files[:3]), wines.settings(run_dir))
   lines = capsys.readouterr().out.splitlines()
-  with (run_dir / 'sites' / 'sites.csv').open(encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  rows = toys.table(run_dir / 'sites' / 'sites.csv')
   found = ask(run_dir, files)
   assert [float(row['nll']) for row in rows] == [
     row['nll'] for row in found.sites
@@ -194,8 +193,7 @@ def test_nodes_score_the_personal_models_that_they_keep(
   flags = '\n'.join(flags_file.flag_lines(config))
   servers._execute(grid, wines.settings(path, flags))
   servers._score(grid, wines.settings(path))
-  with (path / 'sites' / 'sites.csv').open(encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  rows = toys.table(path / 'sites' / 'sites.csv')
   trained = analysis.load(path)
   with pytest.raises(ValueError, match='on the nodes'):
     trained.personal('1')

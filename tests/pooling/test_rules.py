@@ -5,19 +5,15 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 from scipy import stats
+from toys import model as gaussian
 
-from bfl_tf import statistics, weights
+from bfl_tf import statistics
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import robust, rules
 
 every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
 law = settings(max_examples=20)
 seeds = st.integers(0, 2**31)
-
-
-def gaussian(loc, scale, point=(), buffers=(), *factor):
-  arrays = loc, scale, point, buffers, *factor
-  return weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
 
 
 def update(client_id, num_examples, *vectors):

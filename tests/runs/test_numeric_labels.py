@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import toys
 
 import bfl_tf
 from bfl_tf import analysis, data, models, plots
@@ -103,8 +104,7 @@ def with_stages(folder, **settings):
 
 
 def last_row(run_dir):
-  with (run_dir / 'metrics.csv').open(newline='', encoding='utf-8') as file:
-    row = list(csv.DictReader(file))[-1]
+  row = toys.table(run_dir / 'metrics.csv')[-1]
   return {name: float(value) for name, value in row.items() if value}
 
 

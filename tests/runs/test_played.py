@@ -1,12 +1,12 @@
 """Tests of the files of a run with real training."""
 
-import csv
 import json
 
 import fake
 import numpy as np
 import pytest
 import tensorflow as tf
+import toys
 
 from bfl_tf import metrics, server, version
 from bfl_tf.config.config import Config
@@ -32,8 +32,7 @@ def finished(tmp_path_factory):
 
 
 def rows(path):
-  with open(path / 'metrics.csv', newline='', encoding='utf-8') as file:
-    return list(csv.DictReader(file))
+  return toys.table(path / 'metrics.csv')
 
 
 def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):

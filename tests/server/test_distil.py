@@ -1,7 +1,5 @@
 """Tests of ensembles of a round's models and of their distillation."""
 
-import csv
-
 import fake
 import numpy as np
 import of_papers
@@ -32,8 +30,7 @@ def run(path, **settings):
   changes = {'num_clients': 10, 'clients_per_round': 0, 'client_parts': ()}
   changes |= {'server_step': (), 'num_rounds': 1} | settings
   summary = fake.train(path, fake.CONFIG.replace(**changes))
-  with (path / 'metrics.csv').open(newline='', encoding='utf-8') as file:
-    return summary, list(csv.DictReader(file))[-1]
+  return summary, toys.table(path / 'metrics.csv')[-1]
 
 
 def test_sharpening_matches_hand_computed_values():

@@ -1,6 +1,5 @@
 """Tests of differential privacy: sensitivity, noise, epsilon and budget."""
 
-import csv
 import itertools
 import math
 import secrets
@@ -14,15 +13,15 @@ import of_papers
 import pytest
 from scipy import optimize, stats
 import toys
+from toys import model
 
-from bfl_tf import analysis, files, run_files, seeds, statistics, weights
+from bfl_tf import analysis, files, run_files, seeds, statistics
 from bfl_tf.federation import loop
 from bfl_tf.runs import directory
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
 from experiments.papers import pfl_research
 
-NONE = np.zeros(0, np.float32)
 CONFIG = fake.CONFIG.replace(
   client_parts=(),
   privacy='central',
@@ -31,11 +30,6 @@ CONFIG = fake.CONFIG.replace(
 # Beyond 2^63 and below 2^-63, updates are rejected.
 finite = st.floats(-(2.0**63), 2.0**63, width=32)
 positive = st.floats(2.0**-63, 2.0**63, width=32)
-
-
-def model(loc=(), scale=(), point=()):
-  """Returns weights without buffers."""
-  return weights.Weights(*map(np.float32, (loc, scale, point)), NONE)
 
 
 def release(mechanism, rule, reference, models, round_index=0):
@@ -209,8 +203,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   )
   summary = fake.execute(tmp_path, config)
   assert summary['rounds'] == config.final_round == 5
-  with open(tmp_path / 'metrics.csv', newline='', encoding='utf-8') as file:
-    rows = [*csv.DictReader(file)]
+  rows = toys.table(tmp_path / 'metrics.csv')
   assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
   assert summary['final']['epsilon'] == spent[4]
   # Later predictions have the seed of the last executed round.
