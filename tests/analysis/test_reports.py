@@ -139,15 +139,6 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   assert f'; {36 - alone.sum()} are sent on' in text
   # The worst site is first.
   assert page.index('&lt;odd') < page.index('&lt;north')
-  none = dataclasses.replace(report, sites=[], sets=None)
-  page = report_page.page('a run', none, tmp_path)
-  assert 'kept no calibration share' in page
-  # Each class has a third of the examples.
-  assert 'is right for\n33%' in page
-  # With an accuracy of 33 %, a model may have useful probabilities.
-  whole = {**report.summary[0], 'accuracy': 12 / 36}
-  none = dataclasses.replace(none, summary=[whole])
-  assert '<strong>' not in page + report_page.page('a run', none, tmp_path)
 
 
 def test_a_site_that_never_contributed_is_named(tmp_path, capsys):

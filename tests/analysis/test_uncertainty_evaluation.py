@@ -55,14 +55,6 @@ def test_numeric_scores_equal_those_computed_by_hand():
   assert row == pytest.approx({name: scores[name] for name in row})
 
 
-def test_a_constant_uncertainty_does_not_reduce_the_error():
-  found = metrics.selective_errors([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
-  assert found.rmse == found.rmse_at_80_coverage
-  assert found.rank_correlation == 0
-  found = metrics.selective_errors([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
-  assert found.rank_correlation == 0
-
-
 @pytest.mark.parametrize(
   'changes, set_apart, expected',
   [

@@ -1,7 +1,6 @@
 """Tests of unlabeled data of the server."""
 
 import numpy as np
-import pytest
 
 from bfl_tf import data
 
@@ -73,18 +72,3 @@ def test_converted_channels_equal_those_computed_by_hand(tmp_path):
   colour = load('digits', clients(8, 8, 3), resize=True)
   digits = data.load('digits').train.x
   assert np.array_equal(colour, np.repeat(digits, 3, axis=-1))
-
-
-def test_unsuitable_server_data_raise_an_error_that_names_the_flag():
-  like = clients(8, 8, 1)
-  with pytest.raises(ValueError, match='--server_dataset=no_such_set'):
-    load('no_such_set', like)
-  with pytest.raises(ValueError, match='--server_split=test'):
-    load('digits', like, split='test')
-  for like, resize in (
-    (clients(8, 8, 3), False),
-    (clients(64), True),
-    (clients(8, 8, 1, dtype=np.float32), True),
-  ):
-    with pytest.raises(ValueError, match='--server_dataset=digits'):
-      load('digits', like, resize=resize)

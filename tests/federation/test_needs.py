@@ -1,7 +1,6 @@
 """Tests of what parts and weightings need of others, before any training."""
 
 import numpy as np
-import pytest
 import test_stages
 import toys
 
@@ -64,21 +63,8 @@ class Whole(toys.Idle):
     return model
 
 
-class Failing(toys.Idle):
-  def gradient(self, gradient, mean, carry, step):
-    raise ZeroDivisionError('in a hook')
-
-
 def test_a_personal_model_needs_no_memory():
   pieces = toys.experiment(client_parts=(f'{__name__}:Whole',))
   state = federation.initial_state(pieces).state
   scores = federation.personal.evaluate(pieces, state, 1)
   assert scores['personal_untrained'] == 6
-
-
-def test_with_debug_an_error_in_a_hook_ends_the_run():
-  pieces = toys.experiment(client_parts=(f'{__name__}:Failing',), debug=True)
-  with pytest.raises(ZeroDivisionError):
-    toys.execute(pieces, 1)
-  with pytest.raises(ValueError, match='--debug'):
-    toys.experiment(jit_compile=True, debug=True)

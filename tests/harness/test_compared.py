@@ -7,7 +7,7 @@ import pytest
 import bfl_tf
 from bfl_tf.runs import comparison, significance
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, tables
+from experiments.harness import cells
 
 # Scores of three seeds, by rule and rate.
 _SCORES = {
@@ -81,18 +81,6 @@ def test_compare_has_the_names_of_its_settings(groups):
   assert frame.difference.tolist()[2] == 0 and not frame.significant[2]
   with pytest.raises(ValueError, match='LP must differ in the seed only'):
     bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
-
-
-def test_text_and_latex_of_a_table(groups):
-  lines = comparison.rows(groups, ['accuracy', 'nll'])
-  lines[0]['significant'] = True
-  table = comparison.cells(lines, ['client_learning_rate'])
-  assert table[0] == ['client_learning_rate', 'seeds', 'accuracy', 'nll']
-  assert table[1] == ['0.1', '3', '0.6000 ± 0.0577*', '1.0000 ± 0.0000']
-  assert table[4][2] == '0.2000 ± 0.1000 (2 of 3)'
-  tex = tables.tex(table).splitlines()
-  assert tex[2] == r'client\_learning\_rate & seeds & accuracy & nll \\'
-  assert r'0.6000 $\pm$ 0.0577*' in tex[4]
 
 
 def test_read_runs_returns_a_data_frame_of_finished_runs(folder):

@@ -115,16 +115,6 @@ def test_scores_of_predictions_that_are_not_finite_are_nan(name):
   assert np.isnan(list(scores.values())).all()
 
 
-@pytest.mark.parametrize(
-  'value, text',
-  [(0.5, '0.5000'), (0, '0.0000'), (-123.4, '-123.4000'),
-   (0.0048271, '0.004827'), (2.1413e-6, '2.141e-06'),
-   (-2.1413e20, '-2.141e+20')],
-)  # fmt: skip
-def test_scores_are_printed_with_significant_digits(value, text):
-  assert metrics.as_text(value) == text
-
-
 def test_mutual_information_matches_hand_computed_values():
   probs = np.float64([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
   found = metrics.mutual_information(probs, [0, np.log(2)])

@@ -105,16 +105,6 @@ def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
   assert ours.trace.sum_rates == theirs.trace.sum_rates
 
 
-@pytest.mark.parametrize(
-  'kind, client', [('remove', 6), ('replace', 2), ('remove', 2), ('add', 1)]
-)
-def test_invalid_changes_are_rejected(kind, client):
-  experiment = made.experiment()
-  state = made.without(experiment, 2)
-  with pytest.raises(ValueError, match=f'--{kind}={client}'):
-    online.apply(experiment, state, online.Change(kind, client))
-
-
 @pytest.mark.process
 def test_the_binary_removes_and_adds_a_client(tmp_path):
   config = Config(

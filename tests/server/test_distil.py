@@ -148,19 +148,17 @@ def test_distillation_from_labels_reaches_a_high_accuracy():
   assert info['distillation_loss'] < np.log(3)
 
 
-@pytest.mark.parametrize('posterior', ['gaussian', 'pooled'])
-def test_distillation_keeps_the_pooled_scale(posterior):
+def test_distillation_keeps_the_pooled_scale():
   settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
   plain, _ = toys.execute(
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
   )
-  settings |= DISTIL | {'ensemble.posterior': posterior, 'num_mc_samples': 2}
+  settings |= DISTIL | {'ensemble.posterior': 'pooled', 'num_mc_samples': 2}
   state, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(state.model.scale, plain.model.scale)
   assert not toys.same(state.model.loc, plain.model.loc)
-  scale = groups['S'][0].scale
-  held = scale.max() < 1e-5
-  assert held == (posterior == 'pooled')
+  # Samples of the pooled posterior are points.
+  assert groups['S'][0].scale.max() < 1e-5
 
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
@@ -206,18 +204,6 @@ def test_diverged_teachers_are_rejected_and_counted(tmp_path):
   assert columns['accuracy_A+C+S'] == 'nan'
   assert float(columns['best_accuracy_C']) == 0
   assert (tmp_path / 'run' / 'summary.json').exists()
-
-
-def test_a_further_stage_does_not_change_the_draws_of_distillation():
-  """FedBE with and without another stage must be comparable by seed."""
-  alone, _ = toys.execute(toys.experiment(**DISTIL), 1)
-  with_more, _ = toys.execute(
-    toys.experiment(
-      **DISTIL, server_step=('momentum',), **{'momentum.decay': 0.0}
-    ),
-    1,
-  )
-  assert toys.same(alone.model, with_more.model)
 
 
 def test_students_of_a_round_are_scored_and_the_model_is_the_average(tmp_path):

@@ -3,7 +3,6 @@
 import itertools
 import math
 import secrets
-import sys
 
 import fake
 import hypothesis
@@ -264,13 +263,6 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
   assert info['clients_rejected'] == len(requests[0]) > 0
   assert info['rejected'] == info['rejected_reasons'] == ''
   assert experiment.broadcast(state).num_examples == 0
-
-
-def test_a_missing_package_is_an_error_with_the_extra_to_install(monkeypatch):
-  privacy.epsilon.cache_clear()
-  monkeypatch.setitem(sys.modules, 'dp_accounting', None)
-  with pytest.raises(ValueError, match=r'bfl_tf\[privacy\]'):
-    toys.experiment(privacy='central')
 
 
 def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):
