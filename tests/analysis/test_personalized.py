@@ -101,6 +101,22 @@ def test_prediction_sets_from_too_few_examples_have_no_score(run):
   assert rows['north']['personalized_nll'] == pytest.approx(nll)
 
 
+def check_same_training(run_dir, run, **changes):
+  """Checks that personalized models do not depend on some flags."""
+  config = run.trained.config.replace(**changes)
+  other = analysis.Trained(config, run.trained.task, run.trained.weights)
+  ours, theirs = (
+    {one.site: one.model for one in train(run_dir, each, 2)}
+    for each in (run, run._replace(trained=other))
+  )
+  assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
+
+
+def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
+  pooled = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
+  check_same_training(sites_run, run, **pooled)
+
+
 def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
   """The model is the result of the site's next training without damping."""
   pvi = {

@@ -236,12 +236,3 @@ def test_invalid_tables_raise_an_error_that_names_the_cause(tmp_path):
       load(path, **options)
   with pytest.raises(ValueError, match='nowhere'):
     load('nowhere.csv')
-
-
-def test_flags_of_tables_are_rejected_for_other_data_sets():
-  for options in (
-    {'client_column': 'site'}, {'test_fraction': 0.5}, {'num_classes': 4},
-    {'train_split': 'train[:9]'},
-  ):  # fmt: skip
-    with pytest.raises(ValueError, match=next(iter(options))):
-      data.load('wine', **options)

@@ -5,19 +5,6 @@ import numpy as np
 from experiments.harness import planes
 
 
-def test_the_simplex_marks_the_best_model_and_the_centre():
-  accuracy = np.array([0.5, 0.9, 0.4])
-  axes = planes.simplex(np.eye(3), accuracy).axes[0]
-  (models,) = axes.collections
-  corners = [[0, 0], [1, 0], [0.5, 3**0.5 / 2]]
-  np.testing.assert_allclose(models.get_offsets(), corners, atol=1e-12)
-  np.testing.assert_array_equal(models.get_array(), accuracy)
-  _, best, centre = axes.lines
-  np.testing.assert_allclose(best.get_xydata(), [[1, 0]], atol=1e-12)
-  assert best.get_label() == 'Best: 0.900'
-  np.testing.assert_allclose(centre.get_xydata(), [[0.5, 3**0.5 / 6]])
-
-
 def test_samples_are_projected_onto_the_same_plane():
   rng = np.random.default_rng(0)
   direction = np.array([3.0, 4.0, 0.0]) / 5

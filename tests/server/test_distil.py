@@ -8,6 +8,7 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import metrics, server, training
+from bfl_tf.federation import ensembles
 
 DISTIL = {
   'refine': ('distil',),
@@ -206,6 +207,18 @@ def test_diverged_teachers_are_rejected_and_counted(tmp_path):
   assert (tmp_path / 'run' / 'summary.json').exists()
 
 
+def test_a_further_stage_does_not_change_the_draws_of_distillation():
+  """FedBE with and without another stage must be comparable by seed."""
+  alone, _ = toys.execute(toys.experiment(**DISTIL), 1)
+  with_more, _ = toys.execute(
+    toys.experiment(
+      **DISTIL, server_step=('momentum',), **{'momentum.decay': 0.0}
+    ),
+    1,
+  )
+  assert toys.same(alone.model, with_more.model)
+
+
 def test_students_of_a_round_are_scored_and_the_model_is_the_average(tmp_path):
   settings = DISTIL | STUDENTS
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
@@ -233,6 +246,31 @@ def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
   _, others = toys.groups(toys.experiment(**more))
   assert toys.same(groups['C:sgd'], others['C:sgd'])
   assert not toys.same(others['C:sgd'], others['C:swa'])
+
+
+def test_unions_exclude_members_that_are_not_finite():
+  experiment = toys.experiment(**DISTIL)
+  good = experiment.method.initial_weights()
+  bad = good.replace_mean(np.full_like(good.mean, np.nan))
+  test = experiment.dataset.test
+  found = ensembles.predict(
+    experiment.workers,
+    {'A': (good,), 'C': (good, bad), 'S': (bad,)},
+    *test[:2],
+    SEED,
+    1,
+  )
+  assert found.rejected == 2
+  probs = {name: union.mean for name, union in found.unions.items()}
+  for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
+    np.testing.assert_array_equal(probs[name], probs['A'])
+  assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
+  scores = {
+    name: experiment.workers[0].likelihood.member_scores(arrays, 15)
+    for name, arrays in found.members.items()
+  }
+  assert 'hypothesis_conflict' not in scores['C']
+  assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
 
 
 def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
