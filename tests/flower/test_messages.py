@@ -55,6 +55,11 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 
 
+def test_flags_of_another_version_are_rejected():
+  with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
+    messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
+
+
 @pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
 def test_packed_orders_are_unpacked_unchanged(memory):
   experiment = toys.experiment(client_parts=('scaffold',))
@@ -98,14 +103,22 @@ def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
   [
     ('counts', {f'{number}': 1 for number in range(20_000)}),
     ('counts', {'a': 10**8}),
+    ('counts', {'a' * 2000: 1}),
     ('counts', {'\x1b[2Ja': 1}),
     ('counts', {'a': -1}),
+    ('counts', 7),
     ('features', [['\r', None]]),
+    ('features', [['a' * 5000, None]]),
+    ('features', [[7, None]]),
     ('shape', [2**20, 2**20]),
+    ('shape', []),
     ('held', {'test': 10**18, 'calibration': 0}),
     ('moments', [[1e18], [0.0], [0.0]]),
     ('dtype', 'object'),
+    ('shape', [2**24] * 50_000),
+    ('counts', {'=HYPERLINK("x")': 1}),
     ('counts', {'1': 1, '1.0': 1}),
+    ('numbers', [[20], '', [1.0]]),
     ('numbers', [[20], [0.0] * 5, [1.0] * 5]),
   ],
 )

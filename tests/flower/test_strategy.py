@@ -96,6 +96,18 @@ def test_an_invalid_reply_is_rejected_and_changes_nothing(change):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+  'metrics', [{'loss': float('nan')}, {'loss': [1.0, 2.0]}, {'other': 1.0}]
+)
+def test_a_reply_with_invalid_metrics_is_rejected(metrics):
+  good = [reply(node, trained(build(), 0), 10) for node in (0, 2)]
+  bad = reply(1, trained(build(), 1), 30)
+  for name, value in metrics.items():
+    bad.content['metrics'][name] = value
+  _, found = pooled([bad, *good])
+  assert found['rejected'] == 1 and found['loss'] == 1.0
+
+
 def test_a_round_with_only_errors_returns_no_model():
   message = app.Message(app.RecordDict(), 0, 'train')
   message.metadata.__dict__['_message_id'] = 'message'
