@@ -74,25 +74,6 @@ _SOURCES = _sources()
 _UNITS = sorted(set(_SOURCES) - {'__init__'})
 
 
-def test_tfp_layers_and_samplers_are_each_used_in_one_package():
-  places = {
-    'tfp.layers': ('bfl_tf/models/',),
-    'tfp.mcmc': (
-      'bfl_tf/server/keep_samples.py',
-      'experiments/reference_posteriors/',
-    ),
-  }
-  paths = [
-    p for d in ('bfl_tf', 'experiments') for p in (_ROOT / d).rglob('*.py')
-  ]
-  for name, allowed in places.items():
-    for path in paths:
-      where = path.relative_to(_ROOT).as_posix()
-      # The example is a user's own app.
-      if not where.startswith((*allowed, 'experiments/flower_example/')):
-        assert f'{name}.' not in path.read_text('utf-8'), where
-
-
 @pytest.mark.parametrize('unit', _UNITS)
 def test_packages_import_only_from_lower_layers(unit):
   assert unit in _LAYER, f'give {unit} a place in _LAYERS'

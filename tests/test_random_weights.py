@@ -25,18 +25,6 @@ def build(variant='deterministic'):
   )
 
 
-def test_the_default_rank_is_0():
-  for model in (
-    weights.Weights(LOC, SCALE, POINT, BUFFERS),
-    weights.Weights(*map(tf.constant, (LOC, SCALE, POINT, BUFFERS))),
-  ):
-    assert model.factor.shape == (0, 4)
-    assert model.factor.dtype == np.float32
-    assert type(model.factor) is type(model.loc)
-  assert WHOLE.num_bytes == 4 * (4 + 4 + 2 + 3 + 8)
-  assert WHOLE._replace(scale=2 * SCALE).factor is FACTOR
-
-
 def test_weights_that_are_tensors_have_a_mean():
   tensors = weights.Weights(*map(tf.constant, WHOLE))
   assert tf.is_tensor(tensors.mean)

@@ -95,16 +95,3 @@ def test_a_function_is_replaced_by_its_importable_name():
 def test_invalid_values_are_rejected_with_the_flag(name, value):
   with pytest.raises(ValueError, match='--f='):
     DECLARED[name].checked('f', value)
-
-
-def test_unreadable_annotations_with_bounds_are_rejected():
-  def clip(limit: 'Annotated[Missing, Setting("x", gt=0)]' = 1.0):  # noqa: F821
-    return limit
-
-  with pytest.raises(ValueError, match='clip'):
-    settings.of(clip)
-
-  def plain(limit: 'Missing' = 1.0):  # noqa: F821
-    return limit
-
-  assert set(settings.of(plain)) == {'limit'}

@@ -88,17 +88,6 @@ def test_a_tfp_posterior_without_a_scale_is_a_point_estimate():
   assert layout.size('point') == 2 and layout.size('loc') == 0
 
 
-def test_unpaired_scales_and_non_float32_variables_are_rejected():
-  half = tf_keras.layers.Layer()
-  half.add_weight(name='kernel_posterior_untransformed_scale', shape=[2])
-  counts = tf_keras.layers.Normalization()
-  counts.adapt(np.ones([4, 2], np.float32))
-  counting = tf_keras.Sequential([counts, tf_keras.layers.Dense(1)])
-  for network, named in ((half, 'kernel_po'), (counting, 'count')):
-    with pytest.raises(ValueError, match=named):
-      weights.Layout.of(network)
-
-
 def test_inverse_softplus_of_tiny_and_large_scales():
   scale = np.geomspace(1e-6, 100, 200, dtype=np.float32)
   rho = weights.inverse_softplus(tf.constant(scale))

@@ -1,5 +1,6 @@
 """Small data, workers, experiments and parts that several tests share."""
 
+import csv
 import dataclasses
 import functools
 from typing import ClassVar
@@ -93,6 +94,25 @@ def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
   )
 
 
+def visited(part, start, path, index=0):
+  """Calls the hooks of a part, without a model; its training visits a path.
+
+  Returns the mean after the last step, the sent model, and the report.
+  """
+  vectors = (tf.constant(v, tf.float32) for v in (start, start, [], []))
+  begin = weights.Weights(*vectors)
+  carry = part.begin(begin, None, None)
+  for number, mean in enumerate(tf.constant(path, tf.float32)):
+    step = training.Step(
+      tf.constant(number), 0.1, None, 9.0, num_steps=len(path), round=index
+    )
+    moved, carry = part.after_step(mean, carry, step)
+  trace = training.Trace(np.int32(len(path)), np.float32(1), np.float32(1))
+  sent = part.finish(begin.replace_mean(mean), carry, trace)[0]
+  found = moved, sent, part.report(carry, trace)
+  return tf.nest.map_structure(np.asarray, found)
+
+
 def experiment(**changes) -> federation.Experiment:
   """Returns an experiment with six deterministic clients of unequal sizes.
 
@@ -148,6 +168,25 @@ def changed(pieces: federation.Experiment, **changes):
   config = dataclasses.replace(pieces.config, **changes)
   method = dataclasses.replace(pieces.method, config=config)
   return dataclasses.replace(pieces, method=method)
+
+
+def table(path) -> list[dict[str, str]]:
+  """Returns the rows of a .csv file."""
+  with open(path, newline='', encoding='utf-8') as file:
+    return list(csv.DictReader(file))
+
+
+def model(loc=(), scale=(), point=(), buffers=(), *factor):
+  """Returns weights; a number is the scale of all."""
+  scale = np.broadcast_to(scale, np.shape(loc))
+  vectors = loc, scale, point, buffers, *factor
+  return weights.Weights(*(np.array(v, np.float32) for v in vectors))
+
+
+def stepped(stage, pooled, reference, slots, results=None):
+  """Returns state and columns after one call of a server stage."""
+  state = federation.State(0, pooled, slots, {})
+  return stage(state, reference, pooled, results or {}, np.zeros(2, np.int32))
 
 
 def bits(vectors) -> list[bytes]:

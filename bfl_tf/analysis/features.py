@@ -31,13 +31,9 @@ def read(
   """Loads the data set whose features are computed.
 
   Args:
-    config: Config of the run whose network is used.
     name: Name of a data set. The run's own data set is read with the run's
       flags, so that its test examples stay held out. Another table is read with
       the run's flags of columns and notation.
-
-  Raises:
-    ValueError: Raised as by `data.load`.
   """
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
@@ -73,10 +69,6 @@ def of_dataset(
   Returns:
     Arrays that `--dataset=file.npz` reads, including sites and class names if
     there are any. The inputs are float32 `[num_examples, num_features]`.
-
-  Raises:
-    ValueError: The network is stochastic, the examples do not fit it, or no
-      example is left.
   """
   config = trained.config
   if Plan.of(config).inference.has_random_layers:

@@ -19,7 +19,6 @@ class LoadedRun(NamedTuple):
   Attributes:
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
-    score: Score of the prediction sets, as in `PredictionSets`.
   """
 
   trained: model.Trained
@@ -57,7 +56,6 @@ def load_run(
   """Loads a finished run and its data.
 
   Args:
-    run_dir: Directory of the run, its `--output_dir`.
     calibrate_on_test: Fraction of the test examples to calibrate on, for a run
       without calibration examples; these examples are not scored.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored

@@ -205,7 +205,6 @@ class Trained:
 
   Attributes:
     task: Shape, type and classes of the examples.
-    weights: Weights of the model, as flat vectors.
     temperature: Temperature that was fitted on the calibration examples; None
       without --calibration_fraction.
     members: Models that predict together in place of `weights`; usually empty.
@@ -270,11 +269,7 @@ class Trained:
     return self.with_memory(self.memory(client))
 
   def with_memory(self, memory: Mapping[str, Any] | None) -> Trained:
-    """Returns the personal model of a client with this memory.
-
-    Args:
-      memory: Memory by part name; None for the initial memory.
-    """
+    """Returns the personal model of a client with this memory."""
     if memory is None and self.needs_site:
       raise ValueError(
         'a client was never sampled, so that its personal model is not '
@@ -332,11 +327,7 @@ class Trained:
     return weights_lib.distribution(self.weights)
 
   def sample(self, num_models: int, seed: int | None = None) -> list[Trained]:
-    """Returns models whose weights are drawn from the posterior.
-
-    Args:
-      seed: Random seed; by default that of the run.
-    """
+    """Returns models whose weights are drawn from the posterior."""
     run_seed = self.config.seed if seed is None else seed
     draws = prediction.sample(
       self._predictors,

@@ -27,11 +27,7 @@ KINDS = ('add', 'replace', 'remove')
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-  """A client that joins, changes or leaves.
-
-  Attributes:
-    kind: One of `KINDS`.
-  """
+  """A client that joins, changes or leaves."""
 
   kind: str
   client: int
@@ -54,11 +50,7 @@ class Change:
 
 
 def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
-  """Returns the stored updates of a state, by client.
-
-  Raises:
-    ValueError: The run stored no updates.
-  """
+  """Returns the stored updates of a state, by client."""
   if 'store_updates' not in state.slots:
     raise ValueError(
       'the run stored no updates: run it with --refine=store_updates.'
@@ -72,15 +64,10 @@ def apply(
 ) -> state_lib.Round:
   """Makes a change and pools again; an error leaves `state` unchanged.
 
-  Args:
-    state: State after the run, or after earlier changes.
-
   Returns:
     Result of a round; `bytes_up` and `bytes_down` count this change alone.
 
   Raises:
-    ValueError: The change cannot be made, or a new or stored update is
-      rejected.
     StoppedError: Fewer than `--min_clients` updates remain.
   """
   kept = members(state)

@@ -32,7 +32,6 @@ class Personalized(NamedTuple):
   """A personalized model of a site.
 
   Attributes:
-    sets: Prediction sets from the site's calibration examples, or None.
     fine_tuned: Weights of the site before a projection, or None.
     own_weight: Weight of `fine_tuned` in the projection, in [0, 1].
   """
@@ -54,13 +53,9 @@ def train(
   own examples.
 
   Args:
-    run: A loaded run whose clients are sites.
     rule: Pooling rule of a projection, one of `projection.RULES`; empty for
       none. Half of a site's calibration examples choose the weight of its own
       posterior, and the others calibrate its prediction sets.
-
-  Returns:
-    The personalized models, each as soon as it is trained.
 
   Raises:
     ValueError: The clients of the run are not sites. Or the run has no
@@ -159,16 +154,6 @@ def save(
 
   `bfl_tf.load`, `bfl-tf predict` and `bfl-tf export` accept a site's folder
   like the directory of a finished run.
-
-  Args:
-    personalized: Personalized models, as `train` yields them.
-    epochs: Number of epochs per site, which is stored.
-
-  Returns:
-    The same models in the same order.
-
-  Raises:
-    OSError: A model cannot be written; earlier models remain.
   """
   # The scores belong to the replaced models; the command writes new ones.
   (models_folder(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)

@@ -33,7 +33,6 @@ def barycenter(
   """Returns the barycenter of the global posterior and a site's own.
 
   Args:
-    rule: One of `RULES`.
     weight: Weight of `own`, in [0, 1].
   """
   if weight in (0, 1):
@@ -48,7 +47,6 @@ def project(
   """Chooses the weight with the largest likelihood of held-out examples.
 
   Args:
-    rule: One of `RULES`.
     held: Examples of the site on which no model was trained.
 
   Returns:

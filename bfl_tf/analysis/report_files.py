@@ -46,11 +46,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
 def lines(
   path: pathlib.Path, report: reports.Report, of_nodes: bool = False
 ) -> Iterator[str]:
-  """Yields the printed lines: tables, missing results, prediction sets.
-
-  Args:
-    of_nodes: Whether the sites are nodes, so that the server has the files.
-  """
+  """Yields the printed lines: tables, missing results, prediction sets."""
   for table in (report.sites, report.summary, report.classes):
     if table:
       yield from [*tables_lib.table(table).splitlines(), '']

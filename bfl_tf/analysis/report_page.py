@@ -13,11 +13,7 @@ from bfl_tf.runs import directory
 
 
 def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
-  """Returns the page as HTML.
-
-  Args:
-    folder: Contains the figures of the report; it is in the run's directory.
-  """
+  """Returns the page as HTML."""
   import jinja2
 
   def image(name):

@@ -31,12 +31,9 @@ class Report:
   """Scores by site, by class and over all sites.
 
   Attributes:
-    sites: One row per site, by column.
     classes: One row per class, by column; none for numeric labels.
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
-    together: Statistics of all examples.
-    sets: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
     of_personal: Whether all scores are those of personal models.
   """
@@ -62,10 +59,7 @@ class Report:
     """Builds the tables.
 
     Args:
-      statistics: Statistics of each site, in the order of the rows.
-      together: Statistics of all examples.
       client_names: Site of each client; empty if clients are not sites.
-      personalized: Additional columns, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
@@ -111,8 +105,6 @@ def report(
   """Scores the global model, and personalized models if there are any.
 
   Args:
-    run: A loaded run with its held-out examples.
-    personalized: Personalized models, as `personalized.train` yields them.
     calibrated: Whether to score the global model with the fitted temperature.
       Prediction sets are then left out: their guarantee needs probabilities
       that do not depend on the calibration examples.

@@ -58,7 +58,6 @@ class SiteStatistics(NamedTuple):
     Args:
       probs: Probabilities `[num_examples, num_classes]`.
       y: Integer labels `[num_examples]`.
-      sets: Prediction sets, or None.
     """
     num_classes = probs.shape[1]
 
@@ -253,12 +252,7 @@ def of(
   y: np.ndarray,
   sets: prediction_sets.PredictionSets | None,
 ) -> Statistics:
-  """Returns the sums over examples.
-
-  Args:
-    y: Labels `[num_examples]`.
-    sets: Prediction sets, or None.
-  """
+  """Returns the sums over examples."""
   if isinstance(prediction, NumericPrediction):
     return NumericStatistics.of(prediction, y, sets)
   return SiteStatistics.of(prediction.probs, y, sets)

@@ -28,7 +28,6 @@ class Other(NamedTuple):
   """Out-of-distribution examples.
 
   Attributes:
-    distance: `near` or `far`.
     x: `[num_examples, ...]`, in the shape of the run's examples.
   """
 
@@ -43,14 +42,10 @@ def other(
   """Loads out-of-distribution examples in the shape of the run's inputs.
 
   Args:
-    distance: `near` or `far`, the flag that names the set.
     text: Name of a data set, or `name@split`. The default split is `test` for
       TFDS, and the training examples for other sources.
     like: Data set of the run; images are resized to its shape.
     count: Maximum number of examples; 0 for all.
-
-  Raises:
-    ValueError: Raised as by `data.load_unlabeled`.
   """
   name, split = text, ''
   # The path of a file may contain an @.
@@ -71,7 +66,6 @@ class Evaluated(NamedTuple):
   Attributes:
     tables: Rows by table: `detection`, `selection`, `calibration`,
       `corruptions`. A table that does not apply is empty.
-    remarks: Remarks on the results, and on skipped parts.
   """
 
   tables: dict[str, list[Row]]
@@ -88,8 +82,6 @@ def evaluate(
   """Runs all four parts of the evaluation.
 
   Args:
-    run: A loaded run, whose test examples are used.
-    num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
     num_examples: Maximum number of test examples; 0 for all.
     corrupt: Whether to score corrupted images, if the inputs are uint8 images.
   """
@@ -246,12 +238,7 @@ def fitted_temperature(
 def corrupted(
   trained: model.Trained, test: data.Split, num_samples: int | None, seed: int
 ) -> Iterator[Row]:
-  """Yields a row for clean images, and for each corruption and strength.
-
-  Args:
-    test: Test examples, uint8 images.
-    num_samples: Number of Monte Carlo samples, as in `Trained.predict`.
-  """
+  """Yields a row for clean images, and for each corruption and strength."""
   cells = [('none', 0)] + [
     (kind, strength)
     for kind in corruptions.KINDS

@@ -51,7 +51,6 @@ class Config(
       differ from their defaults are kept.
     method: Name of the method file that the config was made with, or ''. It is
       a label: the fields and settings contain the flags of the file.
-    selection: The selected methods with their settings.
     given: Arguments of `of`, with which `replace` starts, or None.
 
   Raises:
@@ -196,11 +195,7 @@ class Config(
     return self.selection.get(key)
 
   def context(self, **more: Any) -> selection_lib.RunContext:
-    """Returns the values of the run that methods may use.
-
-    Args:
-      **more: Attributes of `RunContext` that are not fields of the config.
-    """
+    """Returns the values of the run that methods may use."""
     return selection_lib.RunContext(
       seed=self.seed,
       num_clients=self.num_clients,
@@ -230,12 +225,7 @@ class Config(
     return self.privacy_mechanism.affordable(self.num_rounds)
 
   def make(self, role: str, base: type[T], **more: Any) -> T:
-    """Makes the method of a field.
-
-    Args:
-      base: Base class that user code must inherit from.
-      **more: Attributes as in `context`.
-    """
+    """Makes the method of a field."""
     method = self.selection.of(role)
     made = method.make(self.context(**more))
     component.check(f'{role}={method.requested_name}', made, base)
@@ -256,12 +246,7 @@ class Config(
 def ignored(
   values: Mapping[str, Any], typed: Collection[str] = ()
 ) -> list[str]:
-  """Returns the settings of known methods that these values do not select.
-
-  Args:
-    values: Values by field or setting, as in `Config.of`.
-    typed: Names of stronger values, as in `Config.of`.
-  """
+  """Returns the settings of known methods that these values do not select."""
   _, values = _expanded(values, typed)
   return [key for key in _unused(values) if key in catalog.known_settings()]
 

@@ -75,11 +75,7 @@ def fields(
 def read(
   path: str | os.PathLike, known: Fields, known_settings: Fields
 ) -> dict[str, Any]:
-  """Returns the fields and settings that a flag file sets.
-
-  Raises:
-    ValueError: The file cannot be read, or contains an unknown flag.
-  """
+  """Returns the fields and settings that a flag file sets."""
   values = flags.FlagValues()
   define(values, known)
   flags.DEFINE_string(

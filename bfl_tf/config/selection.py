@@ -31,20 +31,12 @@ class RunContext:
   setting. An attribute is None where the run cannot provide it yet.
 
   Attributes:
-    clients_per_round: Number of clients per round; 0 for all.
     num_classes: Number of classes, for partitions, networks and stages; for a
       network, the number of its outputs.
     label_moments: Mean and standard deviation of numeric labels, for
       likelihoods.
     rows: Place of each example in the data set, for partitions.
-    client_ids: Site of each example, for partitions.
-    resources: A `server.Resources`, for stages.
     prior_precision: 1 / prior_scale^2, or 0 without a prior, for client parts.
-    client_optimizer: Optimizer of the clients, for client parts.
-    weighting: Client weighting, for client parts.
-    input_shape: Shape of one example, for networks.
-    variant: Name of the variant, for networks.
-    kernel_initializer: Name of the initializer, for networks.
   """
 
   seed: int
@@ -90,9 +82,6 @@ class MethodConfig:
     role: Field of the config, or key of the setting, that selects the method.
     requested_name: Name in the config: `product`, `package.module:Rule`.
     name: First part of the method's flags.
-    factory: Class or function.
-    specs: Declarations of the settings, by name.
-    values: Values of the settings, by name.
     roles: Selected methods, by setting that is a role.
     uses: Methods that this method builds itself, by name.
   """
@@ -145,7 +134,6 @@ class Selection:
   """The methods of a config with their settings.
 
   Attributes:
-    methods: Every method, once for each of its roles.
     chains: The methods that a field names, in order, by field.
     needed: Server stages that client parts need, by name.
     settings: Settings that differ from their defaults, by key.
@@ -153,11 +141,7 @@ class Selection:
   """
 
   def __init__(self, roles: Roles, values: Mapping[str, Any]):
-    """Finds the methods, and checks the values of their settings.
-
-    Args:
-      values: Values or texts of settings, by key.
-    """
+    """Finds the methods, and checks the values of their settings."""
     self._requested = values
     self.methods: list[MethodConfig] = []
     self.needed: dict[str, MethodConfig] = {}
@@ -250,11 +234,7 @@ def reject(
   known: list[MethodConfig],
   files: Collection[str],
 ) -> NoReturn:
-  """Raises a ValueError for a key that no selected method has.
-
-  Args:
-    key: One of `selection.unused`.
-  """
+  """Raises a ValueError for a key that no selected method has."""
   *_, name, _ = ['', *str(key).split('.')]
   if key in keys_of(known):
     roles = {each.role: None for each in known if each.name == name}

@@ -39,13 +39,7 @@ def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
 
 
 def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
-  """Returns `table[name]`, or the object that `package.module:name` names.
-
-  Args:
-    flag: Name of the flag, for error messages: `partition`.
-    name: Key of the table, or `package.module:name`.
-    table: Methods of this package, by name.
-  """
+  """Returns `table[name]`, or the object that `package.module:name` names."""
   if name in table:
     return table[name]
   for key, family in table.items():

@@ -73,11 +73,8 @@ class SettingSpec:
   """A setting with its name, type and default.
 
   Attributes:
-    name: Name of the argument.
     kind: `bool`, `int`, `float` or `str`; if `many`, of each item.
     many: Whether the value is a tuple.
-    default: Default of the argument.
-    setting: Bounds and help text.
   """
 
   name: str

@@ -73,8 +73,6 @@ def client_task(
 
   Args:
     indices: `[num_examples]` int32 into the training data.
-    memory: Memory of the client from its last round, by part name.
-    change: Number of the change, as in `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
   return training.ClientTask(

@@ -23,11 +23,7 @@ _FLAGS = {'is_plain_sgd': '--client_optimizer=sgd and --sgd.momentum=0'}
 
 
 def check_plan(plan: Any, variant: Any, weighting: Any, rule: Any) -> None:
-  """Checks the clients' side of a method.
-
-  Args:
-    plan: A `federation.Plan`.
-  """
+  """Checks the clients' side of a method."""
   made = {
     'client_optimizer': plan.optimizer,
     'pooling': rule,
@@ -148,11 +144,7 @@ def _check_numbers(plan):
 
 
 def check_rule(plan: Any, rule: Any, layout: weights.Layout) -> None:
-  """Checks that a rule can pool the posteriors of a run.
-
-  Args:
-    plan: A `federation.Plan`.
-  """
+  """Checks that a rule can pool the posteriors of a run."""
   config = plan.config
   if not (layout.size('loc') or rule.takes_points):
     fix = (
@@ -235,11 +227,7 @@ def check_stages(config: Any, stages: tuple, start: tuple) -> None:
 
 
 def check_privacy(method: Any) -> None:
-  """Checks that a private run releases only what the mechanism covers.
-
-  Args:
-    method: A `federation.Method`.
-  """
+  """Checks that a private run releases only what the mechanism covers."""
   if not method.privacy.is_private:
     return
   config, spec = method.config, method.result_spec

@@ -40,11 +40,7 @@ class OtherSideError(ValueError):
 
 
 def check_memories(state: State, spec: training.Result) -> None:
-  """Rejects memories of clients that another engine stored.
-
-  Raises:
-    OtherSideError: The memories are stored elsewhere.
-  """
+  """Rejects memories of clients that another engine stored."""
   # A checkpoint does not contain memories without arrays.
   expected = {
     name for name, kept in spec.memory.items() if tf.nest.flatten(kept)

@@ -26,7 +26,6 @@ class Predicted(NamedTuple):
       NaN.
     members: Arrays `[num_members, num_examples]` of the members, by group and
       name; see `Likelihood.member_arrays`.
-    rejected: Number of members that are not finite.
   """
 
   unions: dict[str, training.Predictive]

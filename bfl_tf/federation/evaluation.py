@@ -12,12 +12,7 @@ from bfl_tf.federation.state import Round
 
 
 class Evaluated(NamedTuple):
-  """Result of an evaluation.
-
-  Attributes:
-    scores: Columns of `metrics.csv`.
-    groups: Predictions of the round's groups of models, if there are any.
-  """
+  """Result of an evaluation."""
 
   scores: dict[str, Any]
   predictive: training.Predictive
@@ -28,7 +23,6 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   """Scores a round on test examples, and on validation examples if any.
 
   Args:
-    experiment: Experiment whose data and workers are used.
     last: Whether this is the final evaluation, with all test examples and more
       samples.
   """

@@ -20,10 +20,8 @@ class Experiment:
   """A method with its data and its workers.
 
   Attributes:
-    method: Plan of the clients, and the server side.
     partition: int32 index arrays into `dataset.train`, one per client.
     server_indices: int32 indices of the examples held out for the server.
-    workers: `training.Worker`s, one per device.
     private_seed: Seed of the noise and of the samples of clients under privacy;
       by default, from entropy of the operating system.
   """
@@ -76,10 +74,6 @@ class Experiment:
 
     Args:
       built: Cache of data sets and compiled workers, shared by experiments.
-      plan: Plan of the clients, in place of the config's.
-
-    Raises:
-      ValueError: The config is invalid; the message names the flag and the fix.
     """
     built = {} if built is None else built
     plan = plan or Plan.of(config)

@@ -43,9 +43,6 @@ def federated_round(
 ) -> state_lib.Round:
   """Runs one round.
 
-  Args:
-    engine: Engine that trains the clients.
-
   Raises:
     stopping.StoppedError: Too few updates are accepted, or a rule, weighting or
       stage fails; `state` is unchanged.
@@ -124,11 +121,7 @@ def _admission(method, state, engine) -> admission.Admission:
 def _request(
   reduced, admit, experiment, state, engine, clients
 ) -> tuple[dict[int, str], int]:
-  """Accumulates valid updates.
-
-  Returns:
-    The reasons of rejection by client, and the number of clipped updates.
-  """
+  """Accumulates valid updates."""
   method, waiting, num_clipped = experiment.method, set(clients), 0
   rejected: dict[int, str] = {}
   has_shown_traceback = False

@@ -26,7 +26,6 @@ class Method(Plan):
   Attributes:
     stages: Chain of server stages: those that client parts need, then
       `--server_step`, recalibration of batch normalization, and `--refine`.
-    build_model: Function that builds the model with its initial weights.
   """
 
   rule: Any

@@ -23,11 +23,7 @@ from bfl_tf.startup import tf, tf_keras
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """Plan of local training.
-
-  Attributes:
-    inference: Owner of the clients' posterior.
-  """
+  """Plan of local training."""
 
   config: Config
   inference: training.Inference
@@ -177,7 +173,6 @@ class Plan:
     """Returns one worker per device, compiled for local training.
 
     Args:
-      dataset: Data set that contains the clients' examples.
       built: Cache of workers, by data set and local training.
     """
     config, shape = self.config, dataset.input_shape

@@ -26,7 +26,6 @@ def predict(
   of batch normalization.
 
   Args:
-    workers: Predictors or workers.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
     num_samples: Number of samples; with 1, a posterior over all weights

@@ -11,12 +11,7 @@ from bfl_tf.weights import Weights
 
 
 class Reduction:
-  """Weighs the accepted updates and sums every statistic as they arrive.
-
-  Attributes:
-    memories: Memory to keep, by client.
-    num_bytes: Size of all accepted updates in bytes.
-  """
+  """Weighs the accepted updates and sums every statistic as they arrive."""
 
   def __init__(
     self,
@@ -42,9 +37,6 @@ class Reduction:
     """Accumulates an accepted update, unless one of its terms is not finite.
 
     The update is kept only if the weighting or a statistic needs it.
-
-    Returns:
-      The reason why the update is rejected, or None.
     """
     sent = update._replace(memory={})
     weight, guards = 1.0, 0

@@ -129,7 +129,6 @@ class Site:
 
   Attributes:
     examples: Function from a client to indices into the worker's data.
-    worker: Device of this process, with the data.
   """
 
   plan: Plan
@@ -139,11 +138,7 @@ class Site:
   def train(
     self, order: messages.Order, memory_dir: str = ''
   ) -> statistics.ClientUpdate:
-    """Returns the update, with the memory if the server stores it.
-
-    Args:
-      memory_dir: Directory for the memories that the node stores.
-    """
+    """Returns the update, with the memory if the server stores it."""
     client, memory = order.client, order.memory
     kept = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
@@ -199,7 +194,6 @@ def of(
   """Returns the site of a config.
 
   Args:
-    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
     digest: Digest of the summary of this node's file in the first round.
@@ -233,11 +227,7 @@ def of(
 
 
 def read(flags: str, own: Own) -> tuple[Config, Dataset]:
-  """Returns the config and the examples of a node.
-
-  Raises:
-    ValueError: Raised as by `of`.
-  """
+  """Returns the config and the examples of a node."""
   config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
     raise ValueError(
@@ -280,15 +270,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
 def answer(
   question: messages.Question, own: Own, memory_dir: str = ''
 ) -> Mapping[str, Any]:
-  """Returns sums over the held-out examples of a node's own file.
-
-  Args:
-    own: The node's own file.
-    memory_dir: Directory for the memories that the node stores.
-
-  Raises:
-    ValueError: The node has no such examples, or does not permit their use.
-  """
+  """Returns sums over the held-out examples of a node's own file."""
   share = 'test' if question.share == 'personal' else question.share
   if not own.data or share not in ('calibration', 'test'):
     raise ValueError(

@@ -30,10 +30,6 @@ class Kept:
   def of(cls, directory: str, run: str, flags: str, client: int) -> 'Kept':
     """Returns the storage of one client in one run.
 
-    Args:
-      run: Name of the run, as in `messages.Order`.
-      flags: Flags of the run, as in `messages.Order`.
-
     Raises:
       ValueError: The node has no directory for memories.
     """

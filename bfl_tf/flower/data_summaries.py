@@ -77,9 +77,6 @@ class DataSummary:
   def from_json(cls, text: str, num_sites: int = 1) -> 'DataSummary':
     """Reads the output of `to_json`, bit-for-bit identical.
 
-    Args:
-      text: JSON of one site, or of several merged sites.
-
     Raises:
       ValueError: The text does not follow the schema, or no examples have
         these sums.
@@ -151,11 +148,7 @@ class DataSummary:
     return tuple(tables.ordered('', self.counts))
 
   def merge(self, other: 'DataSummary') -> 'DataSummary':
-    """Returns the summary of both nodes.
-
-    Raises:
-      ValueError: Shapes, dtypes, columns or classes do not match.
-    """
+    """Returns the summary of both nodes."""
     features = encoding.union(self.features, other.features)
     mine, theirs = self._recoded(features), other._recoded(features)
     for what, here, there in (
@@ -244,10 +237,6 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
 
   Args:
     dataset: Data set of the site; its class `c` has common number `numbers[c]`.
-    classes: Common class names, in the order of their numbers.
-
-  Raises:
-    ValueError: The site has an unknown class.
   """
   places = {name: number for number, name in enumerate(classes)}
   unknown = sorted(set(names(dataset)) - set(places))
@@ -259,11 +248,7 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
 
 
 def merged(summaries: Mapping[int, DataSummary]) -> DataSummary:
-  """Merges the clients' summaries in the order of client numbers.
-
-  Raises:
-    ValueError: A client's summary does not match the others.
-  """
+  """Merges the clients' summaries in the order of client numbers."""
 
   (_, together), *others = sorted(summaries.items())
   for client, data_summary in others:

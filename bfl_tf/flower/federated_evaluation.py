@@ -34,10 +34,6 @@ class FederatedEvaluation:
   """Evaluation of a finished run's model by its nodes.
 
   Attributes:
-    introduced: Data summaries of the nodes, by client.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
-      for numeric labels.
-    run: Name of the run, as in `messages.Order`.
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
   """
@@ -123,14 +119,7 @@ class FederatedEvaluation:
     like: Mapping[str, np.ndarray],
     check: Callable[[Mapping[str, np.ndarray], int], None],
   ) -> dict[int, Mapping[str, np.ndarray]]:
-    """Returns the valid replies by client, in the order of client numbers.
-
-    Args:
-      share: Share of the examples, as in `Question`.
-      sets: Prediction sets, or None.
-      like: Arrays with the expected shapes and types.
-      check: Raises an error if arrays do not fit the number of examples.
-    """
+    """Returns the valid replies by client, in the order of client numbers."""
     found: dict[int, Mapping[str, np.ndarray]] = {}
     for client, reply in nodes.exchange(
       self.numbered.grid, self._messages(share, sets), _WINDOW, self.seconds

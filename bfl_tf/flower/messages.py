@@ -41,8 +41,6 @@ class Order(NamedTuple):
   """A request to train a client.
 
   Attributes:
-    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
-    memory: Memory of the client, by part name.
     run: Name of the run if the node stores the memory; empty if the order
       contains it.
     accepted: Last round whose update of this client was accepted, from 0; -1 if
@@ -66,16 +64,10 @@ class Question(NamedTuple):
   """A request to evaluate the model of a finished run.
 
   Attributes:
-    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
-    task: A `Task` as JSON.
     share: `calibration` or `test`, or `personal` for the personal model on the
       test share.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
     limits: `[num_levels]` int32, the number of score bins in a set for each of
       `prediction_sets.LEVELS`; empty without a calibration share.
-    run: Name of the run, as in `Order`.
-    accepted: Last round whose update of this client was accepted, as of
-      `Order`.
   """
 
   flags: str
@@ -95,7 +87,6 @@ def pack(
   """Returns the message of a tree.
 
   Args:
-    tree: A dict or a NamedTuple.
     packed: Arrays common to several messages, from `pack_arrays`; their bytes
       are not copied.
   """
@@ -150,7 +141,6 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   The check precedes parsing, because parsing imports user code.
 
   Args:
-    flags: Flags of the run, one per line, as in `flags_file.flag_lines`.
     has_file: Whether the node's own file replaces `--dataset`.
 
   Raises:

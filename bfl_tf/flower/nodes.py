@@ -82,7 +82,6 @@ class Numbered:
   """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
-    flags: Flags of the run, as in `flags_file.flag_lines`.
     answers: Valid answers by node, in order of arrival.
     pending: Number of the query message, by node without an answer yet.
     summaries: Data summary from the first node of a client, by client.
@@ -204,11 +203,7 @@ def exchange(
   The window and single pulls bound the server's memory for any number of nodes.
 
   Args:
-    requests: Clients with their messages, created on demand.
     window: Maximum number of messages without a reply.
-
-  Returns:
-    An iterator over clients with a reply, or with the error in its place.
   """
   # Client and deadline, by message number.
   out: dict[str, tuple[int, float]] = {}
@@ -239,11 +234,7 @@ def exchange(
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:
-  """Returns the content of a reply.
-
-  Raises:
-    Exception: The error that came in place of a reply.
-  """
+  """Returns the content of a reply."""
   if isinstance(reply, Exception):
     raise reply
   if reply.has_error():

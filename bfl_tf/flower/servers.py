@@ -150,7 +150,6 @@ def with_summaries(
 
   Args:
     own: Data set of the server's file; all its examples become test examples.
-    summaries: Data summaries by client number, from 0.
 
   Returns:
     A data set with as many training labels of each class and client as on the

@@ -38,13 +38,8 @@ def simulate(
   Args:
     config: Config of the run; `num_workers` processes train, 0 for one per
       core.
-    output_dir: A new directory, or that of the same run.
-
-  Returns:
-    The summary of the run.
 
   Raises:
-    ValueError: Raised as by `bfl_tf.run`.
     FlowerError: The run stopped; the same call continues it.
   """
   config = config.replace(engine='flower')
@@ -86,7 +81,6 @@ def execute(
   Args:
     code: Python code that calls `given` and then `run_apps`.
     given: Value that `given` returns in the child process.
-    show: Function that receives each printed line.
 
   Raises:
     ValueError: The server raised one.
@@ -155,8 +149,6 @@ def run_apps(
   """Simulates apps with Flower and a Ray instance local to this process.
 
   Args:
-    server: Flower's ServerApp.
-    client: Flower's ClientApp.
     num_processes: Number of CPUs that Ray provides.
   """
   # Ray forks in this thread while the server runs in another.

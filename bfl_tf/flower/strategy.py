@@ -51,13 +51,8 @@ class BayesianStrategy(strategy.FedAvg):
         of `bfl_tf.models.layers`. The strategy overwrites its weights.
       rule: A name in `pooling.RULES`, or a rule. The number of clients and the
         memory that the rule needs are not checked.
-      weighting: A name in `pooling.WEIGHTINGS`, or a weighting.
       max_update_norm: Largest change by an update, as of
         `Config.max_update_norm`.
-      **fedavg: Arguments of Flower's FedAvg.
-
-    Raises:
-      ValueError: A name is unknown, or the rule takes no weights.
     """
     super().__init__(**fedavg)
     self._model = model

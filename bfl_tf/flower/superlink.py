@@ -46,7 +46,6 @@ def execute(
   """Runs a config on a SuperLink and prints its progress.
 
   Args:
-    output_dir: Directory on the server's machine.
     connection: Name of a connection in Flower's config.toml.
 
   Raises:
@@ -70,10 +69,8 @@ def evaluate_on_sites(
   Writes and prints the same as `bfl-tf report`; only sums leave a node.
 
   Args:
-    run_dir: Directory on the server's machine.
     connection: Name of a connection in Flower's config.toml.
     timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
 
   Raises:
     ValueError: The directory holds no finished run, or its nodes have no own

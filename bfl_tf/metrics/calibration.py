@@ -26,9 +26,6 @@ def adaptive_calibration_error(
 ) -> float:
   """Mean |accuracy - confidence| over bins of equal size [1].
 
-  Args:
-    num_bins: Number of bins, as in `equal_bins`.
-
   Returns:
     error: Error in [0, 1]; lower is better.
   """

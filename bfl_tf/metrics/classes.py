@@ -62,10 +62,6 @@ def one_against_rest(
 def imbalance(labels: npt.ArrayLike, names: Sequence[Any]) -> str | None:
   """Returns a note on a class so rare or so frequent that accuracy misleads.
 
-  Args:
-    labels: Integers `[num_examples]`, at least one.
-    names: Names or numbers of all classes.
-
   Returns:
     A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
     below both 5 % and half of an even share, and frequent above 80 %.

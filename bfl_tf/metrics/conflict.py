@@ -17,9 +17,6 @@ def hypothesis_conflict(classes: npt.ArrayLike) -> float:
 
   Returns:
     The mean over all pairs of models, in [0, 1].
-
-  Raises:
-    ValueError: There are fewer than two models, or no examples.
   """
   classes = np.asarray(classes)
   if classes.ndim != 2 or len(classes) < 2 or not classes.size:

@@ -87,11 +87,7 @@ SET_SCORES = {
 
 
 def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
-  """Returns `[num_examples, num_classes]` scores in [0, 1].
-
-  Args:
-    score: Score of the prediction sets, one of `SET_SCORES`.
-  """
+  """Returns `[num_examples, num_classes]` scores in [0, 1]."""
   p_bar = predictive.mean(predictive.check_probs(probs))
   order = np.argsort(-p_bar, axis=-1, kind='stable')
   ranked = SET_SCORES[score](np.take_along_axis(p_bar, order, -1))
@@ -104,9 +100,6 @@ def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
   """Returns counts of the labels' scores by bin.
-
-  Args:
-    score: Score of the prediction sets, one of `SET_SCORES`.
 
   Returns:
     counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each

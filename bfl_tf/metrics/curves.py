@@ -80,12 +80,6 @@ def retention_curve(
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is kept first.
     correct: `[num_examples]`, booleans (or 0 and 1).
-
-  Returns:
-    curve: The `RetentionCurve`.
-
-  Raises:
-    ValueError: The shapes differ, or a value is invalid.
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   kept = np.arange(1, uncertainty.size + 1)
@@ -109,9 +103,6 @@ def reliability(
   Args:
     num_bins: Number of bins of equal width; each includes its lower edge, the
       last also 1.
-
-  Returns:
-    bins: The `Reliability`.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
@@ -125,7 +116,6 @@ def reliability_of(
   Args:
     confidence: `[num_examples]`, probability of the predicted class.
     correct: `[num_examples]`, booleans.
-    num_bins: Number of bins, as in `reliability`.
   """
   num_bins = predictive.check_num_bins(num_bins)
   # np.linspace would round some edges up, e.g., 0.6 of five bins.

@@ -49,12 +49,6 @@ def detection(
   Args:
     uncertainty_in: `[num_in]`, uncertainty of in-distribution examples.
     uncertainty_out: `[num_out]`, uncertainty of out-of-distribution examples.
-
-  Returns:
-    detection: The `Detection`; depends only on the ranking of the examples.
-
-  Raises:
-    ValueError: An array is empty, or a value is not finite.
   """
   inside = predictive.check_per_example('uncertainty_in', uncertainty_in)
   outside = predictive.check_per_example('uncertainty_out', uncertainty_out)

@@ -49,9 +49,6 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is answered first.
     correct: `[num_examples]`, booleans.
-
-  Raises:
-    ValueError: Raised as by `retention_curve`.
   """
   curve, best = _with_best(uncertainty, correct)
   # A threshold reaches only the last example of each group of ties.
@@ -72,7 +69,6 @@ class SelectiveErrors(NamedTuple):
   """Errors of numeric predictions, with abstention on uncertain examples.
 
   Attributes:
-    rmse: Root mean squared error of all examples.
     rmse_at_80_coverage: RMSE at the smallest coverage of at least 80 % that a
       threshold reaches.
     rank_correlation: Spearman's correlation of uncertainty and absolute error;
@@ -91,7 +87,6 @@ def selective_errors(
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is answered first.
-    errors: `[num_examples]`, absolute errors.
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   errors = np.asarray(errors, np.float64)
@@ -114,14 +109,10 @@ def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is kept first.
-    correct: `[num_examples]`, booleans.
 
   Returns:
     gain: 1 for a perfect ranking, 0 for a random one, below 0 for a misleading
       one; 0 if all predictions are correct or all are wrong.
-
-  Raises:
-    ValueError: Raised as by `retention_curve`.
   """
   curve, best = _with_best(uncertainty, correct)
   accuracy = float(curve.accuracy[-1])

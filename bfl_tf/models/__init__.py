@@ -51,7 +51,6 @@ def build(
     name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` and
       `fixup_resnet<depth>` with depth 6n + 2, `resnet18`, `mobilenetv2`, or
       `package.module:function`.
-    variant: `deterministic`, `mc_dropout` or `flipout`.
     num_classes: Number of outputs of the network: logits of classes, or
       parameters of another likelihood.
     kernel_initializer: Initializer of kernels, or of their means, one of
@@ -164,15 +163,7 @@ def _check_model(name, model, num_classes):
 
 
 def check_logits(name: str, model: tf_keras.Model) -> None:
-  """Rejects a model whose outputs are probabilities instead of logits.
-
-  Args:
-    name: Value of `--model`, for error messages.
-    model: A model with one input.
-
-  Raises:
-    ValueError: All outputs for a batch of noise are probabilities.
-  """
+  """Rejects a model whose outputs are probabilities instead of logits."""
   shape = (8, *model.input_shape[1:])
   x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
   with scope(np.zeros(2, np.int32)):

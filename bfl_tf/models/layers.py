@@ -139,7 +139,6 @@ class _SeededFlipout(tf_keras.layers.Layer):
     Args:
       inputs: `[batch, ..., channels]`.
       kernel: `[..., channels, filters]`.
-      noise: Noise of the shape of `kernel`.
       input_signs: s, `[batch, channels]`.
       output_signs: r, `[batch, filters]`.
     """

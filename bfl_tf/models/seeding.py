@@ -51,7 +51,6 @@ def scope(
     rhos: Untransformed scales of all Flipout layers. Their noise is drawn once:
       a second call of a layer uses the same noise with other signs. Layers
       without an entry draw new noise in each call.
-    draws: One of `DRAWS`.
 
   Yields:
     `[num_loc]`, the flat scales softplus(`rhos`).

@@ -81,11 +81,8 @@ class Blocks:
   """Layers of one variant.
 
   Attributes:
-    variant: An instance of one of `VARIANTS`.
     kernel_initializer: One of `KERNEL_INITIALIZERS`. Biases start at zero, or
       like kernels with `torch`.
-    seed: Random seed of the initial weights.
-    normalization: One of `NORMALIZATIONS`; a setting of the network.
   """
 
   variant: Deterministic | MCDropout | Flipout

@@ -30,14 +30,7 @@ _GROUPS = {'A': 'average', 'C': 'clients', 'S': 'samples'}
 def reliability_diagram(
   run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
-  """Draws accuracy by confidence; the ECE is the mean gap.
-
-  Args:
-    run_dir: Run directory with `predictions.npz`.
-
-  Returns:
-    figure: A bar per non-empty bin.
-  """
+  """Draws accuracy by confidence; the ECE is the mean gap."""
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
   return reliability_bars(bins, axes)
@@ -74,9 +67,6 @@ def confidence_histogram(
   run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
   """Draws a histogram of the confidence of correct and wrong predictions.
-
-  Args:
-    run_dir: Run directory with `predictions.npz`.
 
   Returns:
     figure: Stacked bars, and lines at the accuracy and the mean confidence.
@@ -115,7 +105,6 @@ def member_confidence(
   """Draws correct and wrong predictions by confidence, one panel per group [3].
 
   Args:
-    run_dir: Run directory with `members.npz`.
     groups: Names of the groups: some of A, C, S.
 
   Returns:
@@ -178,9 +167,6 @@ def calibration_gap(
 
 def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
   """Draws accuracy minus mean confidence of predictions above a confidence.
-
-  Args:
-    runs: Run directories, as in `calibration_gap`.
 
   Returns:
     figure: One line per name over the confidence threshold tau, up to the

@@ -104,7 +104,6 @@ def draw_seeds(
     x: `[num_points]`, horizontal coordinates.
     scores: Scores of each point, one per seed; the number of seeds may differ
       between points.
-    **style: Style of the line, including `color`.
   """
   axes.plot(x, [np.mean(each) for each in scores], **style)
   if any(len(each) > 1 for each in scores):

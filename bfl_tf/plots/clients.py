@@ -16,9 +16,6 @@ MAX_TICKS = 20
 def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """Draws a box per client and class: its area is the number of examples.
 
-  Args:
-    run_dir: Run directory with `partition.csv`.
-
   Returns:
     figure: Clients on the x axis, classes on the y axis. The color also shows
       the number of examples. Boxes have a minimum size; no examples, no box.
@@ -43,14 +40,7 @@ def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
 
 
 def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
-  """Draws the number of examples of each client, with stacked classes.
-
-  Args:
-    run_dir: Run directory with `partition.csv`.
-
-  Returns:
-    figure: One bar per client, one shade per class.
-  """
+  """Draws the number of examples of each client, with stacked classes."""
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape
   width = np.clip(2.4 + 0.4 * num_clients, 4.8, 12.0)

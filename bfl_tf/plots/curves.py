@@ -146,11 +146,6 @@ def retention(
 ) -> Figure:
   """Draws accuracy by the fraction of least uncertain data retained.
 
-  Args:
-    runs: Run directories, as in `learning_curve`.
-    axes: Axes for each measure; None creates a new figure.
-    measures: Uncertainty measures of `MEASURES`, in order.
-
   Returns:
     figure: One panel per measure, with lines as in `learning_curve`. The legend
       shows the area under a line, the mean accuracy over all fractions.

@@ -25,11 +25,7 @@ def dots(
   Args:
     rows: Scores by name and by score; a missing score is not drawn.
     targets: Value of a dashed line, by score; a solid line shows the mean.
-    axes: Axes to draw on; None creates a new figure.
     of: Label that replaces the names if they are too many.
-
-  Returns:
-    figure: The figure, sorted by the first score.
   """
   scores = list(dict.fromkeys(key for row in rows.values() for key in row))
   names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))

@@ -23,9 +23,6 @@ def draw_run(
   Args:
     run_dir: Run directory with `metrics.csv`, `predictions.npz` and
       `partition.csv`.
-
-  Returns:
-    paths: Paths of the files, in the order of drawing.
   """
   figures = {
     name: curves.learning_curve(run_dir, name)

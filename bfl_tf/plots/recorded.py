@@ -21,9 +21,6 @@ class Predictions(NamedTuple):
   Attributes:
     labels: `[num_examples]`, integers.
     probs: `[num_examples, num_classes]`, mean probabilities over samples.
-    normalized_entropy: `[num_examples]`.
-    aleatoric_uncertainty: `[num_examples]`.
-    epistemic_uncertainty: `[num_examples]`.
   """
 
   labels: np.ndarray
@@ -69,9 +66,6 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
   """Reads one column of metrics.csv, without blank cells.
 
-  Args:
-    run_dir: Run directory with `metrics.csv`.
-
   Returns:
     rounds: `[num_measured]`; 0 is before training.
     values: `[num_measured]`, the values in these rounds.
@@ -102,9 +96,6 @@ def metric_of_seeds(
   Returns:
     rounds: `[num_measured]`, up to the end of the shortest run.
     values: `[num_measured, num_seeds]`.
-
-  Raises:
-    ValueError: Raised as by `metric`, or the runs have different rounds.
   """
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)

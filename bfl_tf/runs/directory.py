@@ -74,15 +74,10 @@ class RunDirectory:
 
   Attributes:
     replaces: Whether the directory contains another run, which `clear` removes.
-    rows: Rows of `metrics.csv`.
   """
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
-    """Checks the arguments; see the attributes.
-
-    Raises:
-      ValueError: `overwrite` is not a bool, such as the text 'no'.
-    """
+    """Checks the arguments; see the attributes."""
     if not isinstance(overwrite, bool):
       raise ValueError(f'overwrite must be True or False, got {overwrite!r}.')
     self.path = pathlib.Path(path)
@@ -189,9 +184,6 @@ class RunDirectory:
     """Creates the directory and locks it against other processes.
 
     Temporary files of killed processes are removed.
-
-    Args:
-      flag: Flag that names the directory, for errors.
     """
     self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)

@@ -81,11 +81,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
 
 
 def validate(task: run_spec.RunSpec) -> None:
-  """Builds a task's experiment without running it.
-
-  Raises:
-    ValueError: The settings are invalid.
-  """
+  """Builds a task's experiment without running it."""
   _bound_cache()
   experiment.build(task.config, built)
 

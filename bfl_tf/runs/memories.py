@@ -139,11 +139,7 @@ class Memories(Mapping[int, Any]):
     return _HEADER.size + (2 * int(client) + int(place)) * self._size
 
   def write(self) -> Memories:
-    """Writes the changed memories; the file keeps those of the checkpoint.
-
-    Raises:
-      OSError: The file could not be written.
-    """
+    """Writes the changed memories; the file keeps those of the checkpoint."""
     if not self.changed:
       return self
     last = max(self.changed)

@@ -36,7 +36,6 @@ def run(
   """Runs an experiment, or resumes it after an interruption.
 
   Args:
-    output_dir: A new directory, or that of the same run.
     overwrite: Whether to replace another run in `output_dir`. A run that has
       not finished its first round is always replaced.
 

@@ -44,7 +44,6 @@ def configure(
   and a warning is logged.
 
   Args:
-    num_workers: Number of logical CPUs, as in `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
 
@@ -167,7 +166,6 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   in the queue, and results are released after they are yielded.
 
   Args:
-    workers: Workers, of which each job uses one exclusively.
     jobs: Jobs in the order in which they start; may be a generator.
     run: Function that must not call `in_parallel`. It is called in a thread,
       unless the workers train eagerly, for a debugger.

@@ -29,7 +29,6 @@ def result_spec(
   """Returns the shapes and types of the result of a training.
 
   Args:
-    shared: Slots, as in `ClientTask`.
     memory: Memory, as in `ClientTask`; the returned memory has the same
       structure.
     checks_hooks: Whether to check each hook of a user's part. The check traces

@@ -23,7 +23,6 @@ class Inference:
   """Inference in variational layers, by a client part, or none.
 
   Attributes:
-    scope: Scope of the posterior, as in `weights.Variables.of`.
     role: Flag that selects the owner of the posterior, such as `variant`; empty
       without a posterior.
     has_random_layers: Whether two predictions with the same weights differ:
@@ -121,7 +120,6 @@ class Inference:
 
     Args:
       scale: `[num_loc]`, standard deviations.
-      prior: A `Prior`.
     """
     loc = weights.flatten(variables.loc)
     if self.objective.kl_reduction == 'tied':
@@ -157,11 +155,7 @@ class Inference:
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerInference(Inference):
-  """Inference by an optimizer with a Gaussian over all weights.
-
-  Attributes:
-    optimizer: The `Optimizer`, which is also an `Objective`.
-  """
+  """Inference by an optimizer with a Gaussian over all weights."""
 
   optimizer: Any = None
 

@@ -23,10 +23,7 @@ class _Run(NamedTuple):
   """Constants of one training.
 
   Attributes:
-    seed: `[2]` int32.
-    num_examples: Number of examples of the client, float32.
     kl_examples: Divisor of the KL term, float32.
-    prior: Prior, as returned by `Inference.prior`.
     all_examples: Number of examples of all clients, float32.
     common_seed: `[2]` int32, the same for all clients.
   """
@@ -52,11 +49,7 @@ class _Progress(NamedTuple):
 
 
 class LocalTraining:
-  """Local training of one model under one strategy.
-
-  Attributes:
-    variables: Variables of the model, by flat vector.
-  """
+  """Local training of one model under one strategy."""
 
   def __init__(
     self,
@@ -277,11 +270,6 @@ class LocalTraining:
     Args:
       inputs: `[batch, ...]` normalized examples.
       labels: `[batch]`, labels as in `Data`.
-      step: A `Step`.
-      prior: Prior, as returned by `Inference.prior`.
-
-    Returns:
-      The loss in nats and the new carry.
     """
     return self._on_replicas(
       self._replica_step, inputs, labels, step, carry, prior

@@ -35,8 +35,6 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
-    workers: Predictors or workers.
-    model: Posterior to sample, or deterministic weights.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
     num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
@@ -61,9 +59,6 @@ def predict_members(
   Args:
     groups: Models by name of the group. Other arguments are as in `predict`,
       but without random layers, a member has one sample: all would be equal.
-
-  Yields:
-    Name of the group and prediction of the member.
   """
   names = [name for name, group in groups.items() for _ in range(len(group))]
   members = (member for group in groups.values() for member in group)
@@ -180,12 +175,7 @@ class Mixtures:
     return Predictive(*(np.asarray(v, np.float32) for v in mixed))
 
   def best_beta(self, name: str, labels: np.ndarray) -> float:
-    """Returns the beta in [0, 1] with the largest likelihood of the labels.
-
-    Args:
-      name: A group that interpolates.
-      labels: `[num_examples]`.
-    """
+    """Returns the beta in [0, 1] with the largest likelihood of the labels."""
 
     # It is convex in beta, since natural parameters are linear in beta.
     def nll(beta):

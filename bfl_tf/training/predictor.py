@@ -19,7 +19,6 @@ class Inputs(NamedTuple):
   """Shape and type of raw examples, and their normalization.
 
   Attributes:
-    dtype: uint8 or float32.
     mean: `[channels]` float32.
     std: `[channels]` float32, standard deviations.
   """
@@ -36,11 +35,7 @@ class Predictor:
   Only one thread at a time may use a predictor.
 
   Attributes:
-    inputs: Shape, type and normalization of the inputs.
     inference: Owner of the posterior, and whether samples of it predict.
-    likelihood: Distribution of the labels, given the outputs of the model.
-    model: Model on the device, from normalized examples to its outputs.
-    variables: Variables of the model, by flat vector.
   """
 
   def __init__(
@@ -89,7 +84,6 @@ class Predictor:
 
     Args:
       x: `[num_examples, ...]` raw examples.
-      seed: `[2]` int32.
     """
     with tf.device(self.device):
       if num_samples == 1:
@@ -103,7 +97,6 @@ class Predictor:
 
     Args:
       x: `[batch, ...]` raw examples.
-      seed: `[2]` int32.
 
     Returns:
       `[num_buffers]`, in the layout of the moving statistics.

@@ -37,22 +37,16 @@ class TrainingConfig:
     optimizer: Client optimizer, an instance of one of `training.OPTIMIZERS` or
       of another `Optimizer`.
     batch_size: Mini-batch size; the last batch may be smaller.
-    likelihood: Distribution of the labels, given the outputs of the model.
     max_gradient_norm: Largest L2 norm of a gradient before weight decay and
       parts; 0 for no clipping.
-    weight_decay: Factor of the mean that is added to the gradient.
     decay_biases: Whether weight decay includes vectors (biases, gamma and beta
       of normalizations).
     inference: Owner of the posterior with its prior and KL reduction, as of
       `Inference.compiled`.
-    augment: Whether to pad, crop and flip images.
-    augment_border: Values of the padding, one of `preprocessing.PADS`.
     epoch_decay: Factor on the learning rate after `epoch_decay_every` epochs.
-    epoch_decay_every: Number of epochs between two factors `epoch_decay`.
     cycle_length: Number of steps of a learning-rate cycle, which falls linearly
       to `cycle_floor` and then restarts; 0 for no cycles.
     trains_scale: Whether to train scales; False also omits the KL term.
-    parts: Client parts (`bfl_tf.clients`), in order.
     is_eager: Whether the training runs without compilation, for a debugger.
     jit_compile: Whether XLA compiles the steps with a full batch.
   """
@@ -158,12 +152,7 @@ class Trace(NamedTuple):
 
 
 class Result(NamedTuple):
-  """The result of a local training.
-
-  Attributes:
-    extras: Vectors to send, by part name.
-    memory: New memory of the client, by part name.
-  """
+  """The result of a local training."""
 
   model: weights.Weights
   extras: Mapping[str, Any]

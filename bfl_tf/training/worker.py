@@ -19,8 +19,6 @@ class Worker(predictor.Predictor):
 
   Attributes:
     build_model: Function that builds the network; takes an optional `seed`.
-    training: The compiled training, a `LocalTraining`.
-    labels: Labels of all examples.
   """
 
   def __init__(

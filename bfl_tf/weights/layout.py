@@ -20,7 +20,6 @@ class Layout:
 
   Attributes:
     loc: Shapes of the means, and of the scales, of variational weights.
-    posterior_scope: Scope of the posterior, as in `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without the names
       of layers, which differ between models of one network.
     mean_layers: Number of the layer of each of these variables, from 0.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import analysis, data, runs, training
+from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import features
 from bfl_tf.config.config import Config
 
@@ -39,19 +39,6 @@ def test_rows_for_clients_are_those_the_network_has_not_seen(run):
   np.testing.assert_allclose(
     probs, trained.predict(whole.test.x).probs, atol=1e-5
   )
-
-
-@pytest.mark.skipif(
-  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
-)
-def test_features_of_a_run_in_mixed_precision_are_float32(run):
-  exact = analysis.load(run)
-  config = exact.config.replace(mixed_precision=True)
-  mixed = analysis.Trained(config, exact.task, exact.weights)
-  x = toys.blobs().test.x
-  found, expected = features.hidden(mixed, x), features.hidden(exact, x)
-  assert found.dtype == np.float32
-  assert np.abs(found - expected).max() <= 0.05 * np.abs(expected).max()
 
 
 @pytest.mark.process

@@ -9,10 +9,8 @@ import pytest
 
 from bfl_tf import metrics, runs
 from bfl_tf.analysis import (
-  loading,
   model,
   prediction_sets,
-  reports,
   site_statistics,
 )
 from bfl_tf.config.config import Config
@@ -117,10 +115,3 @@ def test_the_binaries_report_and_predict_numeric_labels(run_dir, tmp_path):
   assert float(first['guaranteed_low_0.9']) == pytest.approx(
     float(first['prediction']) - half, abs=1e-4
   )
-
-
-def test_worst_site_is_the_one_with_the_largest_error(run_dir):
-  report = reports.report(loading.load_run(run_dir))
-  worst = next(row for row in report.summary if row['over'] == 'worst site')
-  assert worst['rmse'] == max(row['rmse'] for row in report.sites)
-  assert not report.classes

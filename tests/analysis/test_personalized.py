@@ -8,7 +8,7 @@ import pytest
 import site_data
 import toys
 
-from bfl_tf import analysis, federation, metrics, runs
+from bfl_tf import analysis, federation, metrics
 from bfl_tf.analysis import (
   exporting,
   loading,
@@ -117,16 +117,6 @@ def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
   check_same_training(sites_run, run, **pooled)
 
 
-def test_personalized_training_ignores_scaffold(tmp_path):
-  scaffold = {
-    'client_parts': ('scaffold',), 'client_optimizer': 'sgd',
-    'variant': 'deterministic',
-  }  # fmt: skip
-  run_dir = site_data.execute(tmp_path, **scaffold)
-  run = loading.load_run(run_dir)
-  check_same_training(run_dir, run, client_parts=())
-
-
 def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
   """The model is the result of the site's next training without damping."""
   pvi = {
@@ -173,15 +163,6 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
   }  # fmt: skip
 
 
-def test_a_personalized_model_cannot_be_used_as_a_run(kept):
-  path = personalized.folder(kept[0], 'odd')
-  config = analysis.load(path).config
-  with pytest.raises(ValueError, match='personalized model'):
-    runs.Run(config, path, False)
-  with pytest.raises(ValueError, match='personalized model'):
-    loading.load_run(path)
-
-
 def test_the_folder_name_of_a_site_escapes_special_characters():
   home = pathlib.Path('runs/x/sites/models')
   for site, name in (
@@ -217,10 +198,3 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
   # The run fitted its temperature to the global model.
   with pytest.raises(ValueError, match='no fitted temperature'):
     reports.report(run, calibrated=True)
-
-
-def test_a_personal_model_that_was_never_trained_is_rejected(tmp_path):
-  few = {'num_rounds': 1, 'clients_per_round': 1, 'min_clients': 1}
-  run_dir = site_data.execute(tmp_path, **site_data.LOCAL, **few)
-  with pytest.raises(ValueError, match='never sampled'):
-    reports.report(loading.load_run(run_dir))

@@ -1,6 +1,5 @@
 """Tests of reports by site."""
 
-import csv
 import dataclasses
 import re
 
@@ -19,8 +18,6 @@ from bfl_tf.analysis import (
   report_page,
   reports,
 )
-from bfl_tf.config.config import Config
-from bfl_tf.federation import run_data
 from bfl_tf.runs import checkpoints
 
 
@@ -32,17 +29,6 @@ def run(sites_run):
 @pytest.fixture(scope='module')
 def report(run):
   return reports.report(run)
-
-
-def test_the_reported_sites_are_the_clients_of_the_run(sites_run, run, report):
-  with (sites_run / 'partition.csv').open(encoding='utf-8') as file:
-    header, *rows = csv.reader(file)
-  assert header == ['client', 'class_left', 'class_right', 'class_up']
-  # The 60 rows of a site: 12 for testing, 24 for calibration, 24 for training.
-  assert {row[0]: sum(map(int, row[1:])) for row in rows} == {
-    row['site']: 24 for row in report.sites
-  }
-  assert np.unique(run.test.ids, return_counts=True)[1].tolist() == [12] * 3
 
 
 def test_scores_of_each_site_equal_those_computed_by_hand(run, report):
@@ -153,15 +139,6 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   assert f'; {36 - alone.sum()} are sent on' in text
   # The worst site is first.
   assert page.index('&lt;odd') < page.index('&lt;north')
-  none = dataclasses.replace(report, sites=[], sets=None)
-  page = report_page.page('a run', none, tmp_path)
-  assert 'kept no calibration share' in page
-  # Each class has a third of the examples.
-  assert 'is right for\n33%' in page
-  # With an accuracy of 33 %, a model may have useful probabilities.
-  whole = {**report.summary[0], 'accuracy': 12 / 36}
-  none = dataclasses.replace(none, summary=[whole])
-  assert '<strong>' not in page + report_page.page('a run', none, tmp_path)
 
 
 def test_a_site_that_never_contributed_is_named(tmp_path, capsys):
@@ -229,42 +206,3 @@ def test_changed_data_and_a_second_calibration_share_are_rejected(tmp_path):
   site_data.write(path, site_data.rows(seed=1))
   with pytest.raises(ValueError, match='--dataset'):
     loading.load_run(run_dir)
-
-
-def test_a_site_without_training_examples_raises_an_error(tmp_path):
-  lines = [*site_data.rows(20), *[['1', 'tiny', '2', 'up']] * 2]
-  path = site_data.write(tmp_path / 'sites.csv', lines)
-  options = {'validation_split': 0.5, 'num_clients': 4}
-  refused = 0
-  for seed in range(12):
-    config = site_data.config(
-      path, seed=seed, calibration_fraction=0, **options
-    )
-    data = run_data.load(config)
-    try:
-      parts, _ = run_data.partition_dataset(config, data)
-    except ValueError as error:
-      assert 'tiny' in str(error) and '--validation_split' in str(error)
-      refused += 1
-    else:
-      assert run_data.client_names(data, parts)[-1] == 'tiny'
-  assert 0 < refused < 12
-
-
-def test_sites_with_one_test_example_are_left_out_of_a_report(tmp_path):
-  rng, path = np.random.default_rng(0), tmp_path / 'sites.csv'
-  lines = ['age,site,label']
-  for site, size in {'a': 40, 'b': 40, 'small': 5}.items():
-    lines += [f'{rng.normal():.3f},{site},{i % 2}' for i in range(size)]
-  path.write_text('\n'.join(lines))
-  config = Config(
-    dataset=str(path), client_column='site', partition='natural',
-    num_workers=1, num_clients=3, model='logistic', variant='deterministic',
-    num_rounds=1,
-  )  # fmt: skip
-  runs.run(config, tmp_path / 'run', show_progress=False)
-  with pytest.raises(ValueError, match='--min_site_examples'):
-    loading.load_run(tmp_path / 'run', 0.5)
-  found = loading.load_run(tmp_path / 'run', 0.5, min_site_examples=2)
-  assert "'small' (1)" in found.dataset.notes[-1]
-  assert [site for site, _ in found.test.sites] == ['a', 'b']

@@ -9,17 +9,16 @@ import pytest
 from scipy import optimize
 import site_data
 from tensorflow_probability import distributions as tfd
+import toys
 
-from bfl_tf import data, weights
+from bfl_tf import data
 from bfl_tf.analysis import loading, personalized, projection, reports
 from bfl_tf.data import site_shares
 from bfl_tf.runs import checkpoints
 
 
 def gaussian(mean, scale):
-  none = np.zeros(0, np.float32)
-  loc, scale = (np.array([value], np.float32) for value in (mean, scale))
-  return weights.Weights(loc, scale, none, none)
+  return toys.model([mean], scale)
 
 
 def divergence_of(name, center, candidate):
@@ -80,14 +79,6 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
   assert stored['own_weight'] == odd['own_weight']
   sets = json.loads((folder / 'conformal.json').read_text('utf-8'))
   assert sets['num_examples'] == 12
-
-
-def test_a_projection_needs_calibration_examples(tmp_path):
-  run_dir = site_data.execute(tmp_path, calibration_fraction=0.0)
-  run = loading.load_run(run_dir)
-  state = checkpoints.restore(run_dir)
-  with pytest.raises(ValueError, match='--calibration_fraction'):
-    personalized.train(run, state, 1, 'wasserstein')
 
 
 def test_test_examples_of_a_class_are_partitioned_like_training_examples():

@@ -130,20 +130,6 @@ def test_predictions_depend_on_the_seed_and_the_number_of_samples(
   np.testing.assert_array_equal(flipout.predict(x[..., 0], seed=1).probs, ours)
 
 
-@pytest.mark.parametrize(
-  'x',
-  [
-    np.zeros([3, 8, 8, 1]),
-    np.zeros([3, 8, 8, 3], np.uint8),
-  ],
-)
-def test_invalid_arguments_raise_an_error_that_names_the_argument(flipout, x):
-  with pytest.raises(ValueError, match=r'\bx\b'):
-    flipout.predict(x)
-  with pytest.raises(ValueError, match='num_samples'):
-    flipout.predict(np.zeros([1, 8, 8], np.uint8), num_samples=0)
-
-
 def test_a_run_scored_by_an_ensemble_predicts_with_its_model(tmp_path):
   config = CONFIGS['deterministic'].replace(
     refine=('ensemble',),

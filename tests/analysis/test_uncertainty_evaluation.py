@@ -34,19 +34,6 @@ def test_detection_scores_equal_those_computed_by_hand():
   assert rows['normalized_entropy']['num_out'] == 2
 
 
-def test_selection_and_calibration_equal_the_metrics():
-  y = np.array([0, 1, 1])
-  rows = list(uncertainty.selection(INSIDE, y))
-  right = metrics.is_correct(INSIDE.probs, y)
-  found = metrics.selective(INSIDE.epistemic_uncertainty, right)
-  assert rows[2]['aurc'] == found.area
-  assert rows[2]['coverage_at_5_risk'] == found.coverage_at
-  row = uncertainty.calibration(INSIDE, y, temperature=2.0)
-  tempered = metrics.tempered(INSIDE.probs, 2.0)
-  assert row['nll'] == metrics.negative_log_likelihood(tempered, y)
-  assert row['overconfidence'] == metrics.overconfidence(tempered, y)
-
-
 def test_numeric_scores_equal_those_computed_by_hand():
   variance = np.array([4.0, 1.0, 9.0, 16.0, 25.0])
   predicted = NumericPrediction(
@@ -66,21 +53,6 @@ def test_numeric_scores_equal_those_computed_by_hand():
   scores = metrics.summarize(doubled)
   assert row.pop('scale_factor') == 2
   assert row == pytest.approx({name: scores[name] for name in row})
-
-
-def test_a_constant_uncertainty_does_not_reduce_the_error():
-  found = metrics.selective_errors([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
-  assert found.rmse == found.rmse_at_80_coverage
-  assert found.rank_correlation == 0
-  found = metrics.selective_errors([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
-  assert found.rank_correlation == 0
-
-
-def test_the_random_subset_of_examples_is_reproducible():
-  first, again = uncertainty.subset(50, 9), uncertainty.subset(50, 9)
-  assert len(first) == len(set(first)) == 9
-  np.testing.assert_array_equal(first, again)
-  assert len(uncertainty.subset(50, 0)) == len(uncertainty.subset(50, 99)) == 50
 
 
 @pytest.mark.parametrize(
@@ -124,17 +96,6 @@ def test_corrupted_images_are_scored_with_the_model_of_the_run(tmp_path):
   assert row['nll'] == metrics.negative_log_likelihood(
     model.predict(x).probs, test.y
   )
-
-
-def test_a_file_may_have_an_at_sign_in_its_path(tmp_path):
-  path = tmp_path / 'me@host'
-  path.mkdir()
-  images = np.full([4, 9, 9], 200, np.uint8)
-  np.savez(path / 'other.npz', x_train=images)
-  like = data.load('digits')
-  for text in (f'{path}/other.npz', f'{path}/other.npz@train'):
-    found = uncertainty.other('far', text, like)
-    assert found.name == 'other' and found.x.shape == (4, 8, 8, 1)
 
 
 @pytest.mark.parametrize(

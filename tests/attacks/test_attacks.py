@@ -82,16 +82,6 @@ def test_a_random_model_is_drawn_from_its_named_seed():
   assert np.array_equal(some[client].model.mean, np.float32(0.5 * noise))
 
 
-def test_every_random_model_is_drawn_from_a_different_seed(monkeypatch):
-  original, names = seeds.generator, []
-  monkeypatch.setattr(
-    seeds, 'generator', lambda *name: (names.append(name), original(*name))[1]
-  )
-  toys.execute(toys.experiment(**settings('random_model')), 3)
-  drawn = [name for name in names if name[1].startswith('attack_')]
-  assert len(drawn) == len(set(drawn)) == 2 * 3
-
-
 def test_two_attacks_of_a_client_are_combined():
   """The labels are flipped first; then the update is scaled."""
   both = {

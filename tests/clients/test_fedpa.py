@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import toys
 
-from bfl_tf import clients, training, weights
+from bfl_tf import clients
 
 START = np.float32([0.13, -0.13, 0.64, 0.1])
 SAMPLES = np.float32([
@@ -31,20 +30,12 @@ def delta(start, samples, shrinkage):
   return np.linalg.solve(covariance, start - samples.mean(0))
 
 
-def sent_delta(start, samples, shrinkage):
+def sent_delta(start, samples, shrinkage, period=1, **settings):
   """Returns the delta of a part that visits these samples."""
-  count, nothing = len(samples), tf.zeros(0)
-  part = clients.FedPA(samples=count, period=1, shrinkage=shrinkage)
-  begin = weights.Weights(
-    nothing, nothing, tf.constant(start, tf.float32), nothing
-  )
-  carry = part.begin(begin, None, None)
-  after_step = tf.function(part.after_step)
-  for index, sample in enumerate(samples):
-    step = training.Step(tf.constant(index), 0.1, None, 9.0, num_steps=count)
-    _, carry = after_step(tf.constant(sample, tf.float32), carry, step)
-  sent, _, _ = part.finish(begin, carry, None)
-  return start - sent.mean.numpy()
+  count = len(samples) // period
+  part = clients.FedPA(count, period, shrinkage, **settings)
+  _, sent, _ = toys.visited(part, start, samples)
+  return start - sent.mean
 
 
 @pytest.mark.parametrize('shrinkage', OF_AUTHORS)
@@ -57,21 +48,12 @@ def test_delta_is_that_of_the_authors_code(shrinkage):
 
 def test_samples_are_means_of_the_last_iterates():
   """A training of seven steps: one of burn-in, and three samples of two."""
-  part = clients.FedPA(samples=3, period=2, shrinkage=0.5)
-  worker = toys.worker(batch_size=50, parts=(part,))
-  plain = toys.worker(batch_size=50)
-  start = toys.start(worker)
-  path = [plain.train(toys.task(start, epochs=n)).model.mean
-          for n in range(2, 8)]  # fmt: skip
-  samples = np.array(path).reshape(3, 2, -1).mean(1)
-  found = worker.train(toys.task(start, epochs=7)).model.mean
-  expected = start.mean - delta(start.mean, samples, 0.5)
-  np.testing.assert_allclose(found, expected, atol=1e-5)
-  early = clients.FedPA(samples=3, period=2, burn_in_rounds=1)
-  found = toys.worker(batch_size=50, parts=(early,)).train(
-    toys.task(start, epochs=7)
-  )
-  np.testing.assert_allclose(found.model.mean, path[-1], atol=1e-6)
+  path = np.random.default_rng(0).normal(size=[7, 4])
+  samples = path[1:].reshape(3, 2, -1).mean(1)
+  found = sent_delta(START, path, 0.5, 2)
+  np.testing.assert_allclose(found, delta(START, samples, 0.5), atol=1e-5)
+  found = sent_delta(START, path, 0.5, 2, burn_in_rounds=1)
+  np.testing.assert_allclose(found, START - path[-1], atol=1e-6)
 
 
 def test_with_exact_moments_the_fixed_point_is_the_optimum_of_all_clients():
@@ -94,8 +76,3 @@ def test_with_exact_moments_the_fixed_point_is_the_optimum_of_all_clients():
   curvature = precisions.mean(0)
   error = np.linalg.norm(np.linalg.solve(curvature, found))
   assert error < np.linalg.norm(apart) / 5
-
-
-def test_a_round_with_too_few_steps_is_rejected():
-  with pytest.raises(ValueError, match=r'fedpa\.samples'):
-    toys.experiment(client_parts=('fedpa',), local_steps=49)

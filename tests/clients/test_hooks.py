@@ -89,32 +89,6 @@ def test_reports_are_averaged_over_the_pooled_clients():
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))
 
 
-@dataclasses.dataclass(frozen=True)
-class OneValue(toys.Idle):
-  """Returns the mean alone after a step."""
-
-  name: ClassVar[str] = 'one_value'
-
-  def after_step(self, mean, carry, step):
-    return mean
-
-
-def number():
-  return 3
-
-
-@pytest.mark.parametrize(
-  'flags, named',
-  [
-    ({'client_parts': own('OneValue')}, 'after_step'),
-    ({'pooling': f'{__name__}:number'}, f'{__name__}:number'),
-  ],
-)
-def test_wrong_hooks_and_names_are_rejected_before_any_round(flags, named):
-  with pytest.raises(ValueError, match=named):
-    toys.experiment(**flags)
-
-
 class Watched(toys.Idle):
   """A part that reads its values as a debugger does."""
 

@@ -164,33 +164,6 @@ class TooFewArguments(toys.Idle):
     return tf.reduce_sum(mean)
 
 
-class ArrayLoss(toys.Idle):
-  """A part whose loss is not one number."""
-
-  def loss(self, mean, carry):
-    return tf.square(mean)
-
-
-class ArrayReport(toys.Idle):
-  """A part that reports a vector."""
-
-  def report(self, carry, trace):
-    return {'norms': tf.zeros([2])}
-
-
-class ShortName(toys.Idle):
-  """A part whose hook lacks a letter."""
-
-  def los(self, mean, carry):
-    return tf.reduce_sum(mean)
-
-
-class ShortFact(toys.Idle):
-  """A part whose fact lacks a letter."""
-
-  replace_model = True
-
-
 class NoDataclass(toys.Idle):
   """A part whose setting would not be a flag."""
 
@@ -211,28 +184,13 @@ class TwoResults(toys.Idle):
     return model, None
 
 
-class Forgetful(toys.Idle):
-  """A part with a memory that `finish` does not return."""
-
-  def init_memory(self, model):
-    return model.mean
-
-  def finish(self, model, carry, trace):
-    return model, None, None
-
-
 @pytest.mark.parametrize(
   'part, message',
   [
-    (ShortName, 'no attribute los: did you mean loss'),
-    (ShortFact, 'no attribute replace_model: did you mean replaces_model'),
     (NoDataclass, 'has the setting strength: decorate'),
     (NoLoss, r'loss must return float32 of shape \(\), not None'),
     (TwoResults, 'finish must return the model, a vector'),
-    (Forgetful, 'finish must return as its third result a memory'),
     (TooFewArguments, r'must define loss\(self, mean, carry\)'),
-    (ArrayLoss, r'loss must return float32 of shape \(\)'),
-    (ArrayReport, 'report must return scalars'),
   ],
 )
 def test_a_wrong_hook_is_rejected_before_any_round(part, message):

@@ -1,30 +1,10 @@
 """Tests of configs: errors, flags and flag files."""
 
 import pytest
-import toys
 
 from bfl_tf import runs, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file
-
-
-@pytest.mark.parametrize(
-  'named, changes',
-  [
-    ('min_local_epochs', {'min_local_epochs': 3, 'local_epochs': 2}),
-    ('clients_per_round', {'clients_per_round': 11}),
-    ('min_clients', {'min_clients': 11}),
-    ('min_clients', {'min_clients': 4, 'clients_per_round': 3}),
-    ('server_fraction', {'server_fraction': 0.1, 'num_server_examples': 9}),
-    # At 2^31, the initial weights would be those of seed 0.
-    ('seed', {'seed': 2**31}),
-    ('--3 is unknown', {'settings': {3: 1}}),
-  ],
-)
-def test_an_invalid_value_raises_an_error_that_names_the_field(named, changes):
-  with pytest.raises(ValueError, match=named):
-    config_lib.Config(**changes)
-
 
 CHANGED = {
   'dataset': 'some where/my file.npz',
@@ -73,17 +53,6 @@ def test_flags_txt_of_another_format_or_with_unknown_flags_is_rejected(
   path.write_text(f'{flags_file.VERSION}\n--seed=3\n--sead=4\n')
   with pytest.raises(ValueError, match='--sead is unknown'):
     runs.read_config(tmp_path)
-
-
-@pytest.mark.parametrize(
-  'key, value',
-  [('augment_padding', 2), ('flipout.update_prior', True), ('batch_size', 7)],
-)
-def test_fields_of_a_config_are_passed_to_the_training(key, value):
-  (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
-  name = key.rpartition('.')[2]
-  of = worker.config.inference.objective if '.' in key else worker.config
-  assert getattr(of, name) == value
 
 
 def test_a_flagfile_can_be_read_and_changed_in_python(tmp_path):

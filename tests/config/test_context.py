@@ -4,12 +4,9 @@ import dataclasses
 import inspect
 from typing import ClassVar
 
-import pytest
 import toys
 
 from bfl_tf.config import catalog, selection
-from bfl_tf.declare import user_code
-from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
 
 
@@ -46,48 +43,8 @@ def test_injected_arguments_have_no_default_and_are_not_settings():
         assert argument in method.specs, where
 
 
-@pytest.mark.parametrize('variant', ['mc_dropout', 'flipout'])
-def test_settings_of_custom_classes_are_independent_of_the_variant(variant):
-  plain = toys.experiment(
-    variant=variant, pooling=WARM, client_parts=(LEAKY,), seed=3
-  )
-  assert (plain.method.rule.temperature, plain.method.rule.batch_size) == (
-    0.9, 7,
-  )  # fmt: skip
-  (part,) = plain.method.parts
-  # Arguments from the run replace defaults.
-  assert part == Leaky(rate=0.5, seed=3)
-  lines = flags_file.flag_lines(plain.config)
-  assert {'--Warm.temperature=0.9', '--Leaky.rate=0.5'} <= set(lines)
-  assert not [line for line in lines if 'Leaky.seed' in line]
-  changes = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
-  config = plain.config.replace(**changes)
-  assert {key: config.get(key) for key in changes} == changes
-
-
 @dataclasses.dataclass(frozen=True)
 class Shrink:
   """A stage with the same name as a part in another test."""
 
   factor: float = 0.5
-
-
-@dataclasses.dataclass(frozen=True)
-class NeedsClientIds(pooling.RULES['nwa']):
-  """A rule with an argument that only partitions receive."""
-
-  _: dataclasses.KW_ONLY
-  client_ids: tuple
-
-
-def stumble():
-  return {}['key']
-
-
-def test_arguments_that_a_role_does_not_inject_are_rejected():
-  with pytest.raises(ValueError, match='the argument client_ids'):
-    toys.experiment(pooling=f'{__name__}:NeedsClientIds')
-  with pytest.raises(
-    user_code.RaisedError, match=r'--pooling.*stumble.*KeyError'
-  ):
-    toys.experiment(pooling=f'{__name__}:stumble')

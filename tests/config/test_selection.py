@@ -77,11 +77,6 @@ def test_settings_of_custom_code_use_the_name_after_the_colon():
     Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
 
 
-def test_a_model_has_the_settings_of_its_family():
-  config = Config(model='resnet14', settings={'resnet.normalization': 'group'})
-  assert values(config, 'model') == {'normalization': 'group'}
-
-
 @pytest.mark.parametrize(
   'key, value, suggestion',
   [

@@ -1,7 +1,5 @@
 """Tests of tables in other notations, and of remarks on their cells."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -99,20 +97,10 @@ BAD = {
   "'site' has '01' and '1'": ({'site': ['1', '1.0', '01']}, SITES),
   "'site' has '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
   '--separator=x': ({}, {'separator': 'x'}),
-  '--decimal=;': ({}, {'decimal': ';'}),
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
-  '--client_column and --label_column': ({}, {'client_column': 'label'}),
-  '--categorical_columns and --ignore_columns': (
-    {}, {'ignore_columns': ('dose',), 'categorical_columns': ('dose',)},
-  ),
   "'label' has the number '0,5'.*--decimal": (
     {'label': ['"0,5"', '"1,5"']}, {},
   ),
-  "'label' has '0,5' in row 2.*--decimal": (
-    {'label': ['"0,5"', '"1,5"']}, {'is_numeric': True},
-  ),
-  "'label' has fractions": ({'label': ['0,5', '1,5'], 'mark': ';'},
-                            {'decimal': ',', 'separator': ';'}),
   '--min_site_examples=2: .*no site': ({}, {'min_site_examples': 2}),
   '--min_site_examples=21': ({}, {**SITES, 'min_site_examples': 21}),
 }  # fmt: skip
@@ -123,30 +111,6 @@ def test_a_bad_table_is_rejected(tmp_path, pattern):
   table, flags = BAD[pattern]
   with pytest.raises(ValueError, match=pattern):
     data.load(write(tmp_path, **table), **flags)
-
-
-def test_sites_that_are_listed_as_categorical_stay_texts(tmp_path):
-  path = write(tmp_path, site=['1', '1.0', '01'])
-  dataset = data.load(path, **SITES, categorical_columns=('site',))
-  assert [name for name, _ in dataset.train.sites] == ['01', '1', '1.0']
-
-
-def test_a_table_is_described_and_suspicious_cells_are_named(tmp_path):
-  cells = ['lo', 'hi', 'lo', 'hi', '', '']
-  (line,) = data.load(write(tmp_path, cells=cells), **SITES).notes
-  assert line == (
-    't.csv: 60 rows, 3 sites: 1 number, 1 category (dose: hi lo), '
-    '16.7 % missing'
-  )
-  cells = ['-999', *map(str, range(150, 161))]
-  path = write(tmp_path, cells=cells, label=['no', 'No'], unit=['mg'])
-  line, sentinel, case = data.load(path, **SITES).notes
-  assert '2 numbers, 1 constant' in line
-  assert re.search("'dose' has .* -999 in 5 rows", sentinel)
-  assert "'label' has No and no" in case
-  again = data.load(path, **SITES, missing_values=('-999',))
-  assert len(again.notes) == 2 and '2.8 % missing' in again.notes[0]
-  assert 'dose' not in again.notes[1]
 
 
 def test_small_sites_are_left_out_and_listed(tmp_path):

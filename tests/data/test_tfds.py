@@ -81,13 +81,6 @@ def test_a_data_set_is_prepared_and_loaded(data_dir):
   assert (data_dir / 'bfl_toy_images').is_dir()
 
 
-def test_splits_may_be_slices(data_dir):
-  dataset = data.load(
-    'bfl_toy_images', train_split='train[:50%]', test_split='train[50:]+test'
-  )
-  assert (len(dataset.train.y), len(dataset.test.y)) == (30, 22)
-
-
 def test_invalid_sets_and_splits_are_rejected_before_reading_examples(
   data_dir, monkeypatch
 ):

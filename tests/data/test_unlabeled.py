@@ -1,10 +1,8 @@
 """Tests of unlabeled data of the server."""
 
 import numpy as np
-import pytest
 
 from bfl_tf import data
-from bfl_tf.data import unlabeled
 
 
 def clients(*shape, dtype=np.uint8):
@@ -74,25 +72,3 @@ def test_converted_channels_equal_those_computed_by_hand(tmp_path):
   colour = load('digits', clients(8, 8, 3), resize=True)
   digits = data.load('digits').train.x
   assert np.array_equal(colour, np.repeat(digits, 3, axis=-1))
-
-
-def test_resizing_in_batches_gives_the_same_images(tmp_path, monkeypatch):
-  path = save(tmp_path, random_images(7, 8, 8, 3))
-  whole = load(path, clients(5, 5, 3), resize=True)
-  monkeypatch.setattr(unlabeled, '_CHUNK', 2 * 8 * 8 * 3)
-  assert np.array_equal(load(path, clients(5, 5, 3), resize=True), whole)
-
-
-def test_unsuitable_server_data_raise_an_error_that_names_the_flag():
-  like = clients(8, 8, 1)
-  with pytest.raises(ValueError, match='--server_dataset=no_such_set'):
-    load('no_such_set', like)
-  with pytest.raises(ValueError, match='--server_split=test'):
-    load('digits', like, split='test')
-  for like, resize in (
-    (clients(8, 8, 3), False),
-    (clients(64), True),
-    (clients(8, 8, 1, dtype=np.float32), True),
-  ):
-    with pytest.raises(ValueError, match='--server_dataset=digits'):
-      load('digits', like, resize=resize)

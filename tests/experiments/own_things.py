@@ -24,20 +24,12 @@ def reading():
   return np.load('no_such_array.npz')
 
 
-def shared(labels, num_clients):
-  return [np.arange(len(labels))] * num_clients
-
-
 def half(labels, num_clients):
   return np.array_split(np.arange(len(labels) // 2), num_clients)
 
 
 def raising(labels):
   return {}['site']
-
-
-def by_id(labels, client_ids):
-  return client_ids
 
 
 def softmax(input_shape, num_classes):

@@ -1,10 +1,6 @@
 """Tests of the benchmark binary."""
 
-import csv
-import importlib.util
 import re
-import subprocess
-import sys
 
 import binaries
 import numpy as np
@@ -36,49 +32,6 @@ def test_every_case_prints_its_measurement(flags, measured):
   )
   assert code == 0, error
   assert float(re.search(measured, out)[1]) > 0.1
-
-
-@pytest.mark.process
-def test_a_peer_with_a_pool_of_its_own_ends():
-  inner = """
-from experiments.benchmarks import measuring
-assert measuring.process_pool(1).submit(abs, -3).result() == 3
-"""
-  code = f"""
-from experiments.benchmarks import measuring, peers
-with measuring.process_pool(1) as pool:
-  pool.submit(exec, {inner!r}, {{}}).result()
-  peers.end(pool)
-"""
-  subprocess.run(
-    [sys.executable, '-c', code], cwd=binaries.ROOT, check=True, timeout=120
-  )
-
-
-@pytest.mark.slow
-@pytest.mark.process
-def test_all_peers_are_listed_and_installed_ones_are_measured(tmp_path):
-  flags = '--case=peers --models=lenet5 --variant=deterministic --repeats=1 '
-  flags += f'--num_clients=2 --num_batches=1 --output_dir={tmp_path}'
-  code, out, error = binaries.run(
-    'experiments.benchmark', *flags.split(), timeout=900
-  )
-  assert code == 0, error
-  rows = list(csv.DictReader((tmp_path / 'peers.csv').open()))
-  assert float(rows[0]['ours over it']) == 1
-  assert (tmp_path / 'peers.png').exists()
-  # All peers are listed, with dashes for those that are not installed.
-  names = (
-    'ours', 'ours, m', 'PyTorch', 'PyTorch', 'pfl', 'PyTorch', 'Keras',
-    'Flower app with keras', 'Flower app with keras', 'Flower app with torch',
-  )  # fmt: skip
-  for name, row in zip(names, rows, strict=True):
-    assert row['peer'].startswith(name) and row['peer'] in out
-    needed = {'PyTorch': 'torch', 'pfl': 'pfl'}.get(name.split()[0])
-    needed = 'torch' if 'torch' in name else needed
-    if name != 'ours, m':
-      there = needed is None or importlib.util.find_spec(needed)
-      assert bool(row['images/s']) == bool(there)
 
 
 def test_growth_exponents_are_slopes_over_the_larger_half_of_sizes():

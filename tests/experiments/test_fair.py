@@ -1,11 +1,11 @@
 """Test of the comparison of all methods, at its smallest size."""
 
 import collections
-import csv
 import subprocess
 import sys
 
 import pytest
+import toys
 
 # The flags of several binaries cannot be defined in one process.
 _SMALL = """
@@ -39,8 +39,7 @@ def test_the_three_steps_write_trials_runs_and_a_table(tmp_path):
   )
   subprocess.run([sys.executable, '-c', _SMALL, str(tmp_path)], check=True)
   for name, number in (('tune', 2), ('score', 2)):
-    with (tmp_path / f'{name}.csv').open(newline='', encoding='utf-8') as file:
-      rows = list(csv.DictReader(file))
+    rows = toys.table(tmp_path / f'{name}.csv')
     # FedAvg and a user's method, in two settings; no trial ran twice.
     assert len(rows) == 2 * 2 * number
     assert not any(row['failure'] for row in rows)

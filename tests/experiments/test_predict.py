@@ -1,6 +1,5 @@
 """Tests of predict, report and export on a finished run."""
 
-import csv
 import json
 import shutil
 import subprocess
@@ -111,8 +110,7 @@ def outputs(folder, run, sited):
 
 
 def read(path):
-  with path.open(newline='', encoding='utf-8') as file:
-    return list(csv.DictReader(file))
+  return toys.table(path)
 
 
 @pytest.mark.process

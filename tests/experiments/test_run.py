@@ -1,12 +1,12 @@
 """Tests of the binary experiments.run, with two rounds on digits."""
 
-import csv
 import json
 
 import binaries
 import numpy as np
 import pytest
 import site_data
+import toys
 
 import bfl_tf
 from experiments import outcomes
@@ -43,8 +43,7 @@ def test_a_run_writes_consistent_files_and_prints_its_accuracy(finished):
     '.lock', 'checkpoint.npz', 'flags.txt', 'metrics.csv', 'partition.csv',
     'predictions.npz', 'summary.json', 'task.json',
   }  # fmt: skip
-  with open(path / 'metrics.csv', newline='', encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  rows = toys.table(path / 'metrics.csv')
   assert [row['round'] for row in rows] == ['0', '1', '2']
   summary = json.loads((path / 'summary.json').read_text('utf-8'))
   assert summary['rounds'] == 2

@@ -115,24 +115,6 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
   assert alone.objective.kl_weight(0) == 0.5
 
 
-@pytest.mark.parametrize(
-  'flag, changes',
-  [
-    ('kl_reduction', {'kl_reduction': 'tied', 'update_prior': True}),
-    ('max_scale', {'max_scale': 0.01, 'update_prior': True}),
-    ('kl_examples', {'kl_examples': 'all', 'update_prior': True}),
-    ('temperature', {'temperature': 0.1, 'update_prior': True}),
-  ],
-)
-def test_settings_that_contradict_update_prior_are_rejected(flag, changes):
-  with pytest.raises(ValueError, match=f'--flipout.{flag}='):
-    toys.experiment(
-      variant='flipout',
-      pooling='dwc' if flag in ('kl_examples', 'temperature') else 'nwa',
-      **{f'flipout.{name}': value for name, value in changes.items()},
-    )
-
-
 def test_an_invalid_task_leaves_the_worker_usable():
   worker = toys.worker(parts=(toys.Counter(),))
   begin = toys.start(worker)

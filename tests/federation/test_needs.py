@@ -1,12 +1,10 @@
 """Tests of what parts and weightings need of others, before any training."""
 
 import numpy as np
-import pytest
 import test_stages
 import toys
 
 from bfl_tf import federation
-from bfl_tf.server import pooling
 
 
 class FollowsShrink(toys.Follower):
@@ -65,49 +63,8 @@ class Whole(toys.Idle):
     return model
 
 
-class Strict(toys.Idle):
-  requires = {'client_optimizer': 'takes_any_prior'}
-
-
-class Twice(toys.Idle):
-  """A part whose second training requires another optimizer."""
-
-  def second_training(self):
-    return Strict()
-
-
-class OneNumber(pooling.Weighting):
-  def weigh(self, update, reference):
-    return 1.0
-
-
-class Failing(toys.Idle):
-  def gradient(self, gradient, mean, carry, step):
-    raise ZeroDivisionError('in a hook')
-
-
 def test_a_personal_model_needs_no_memory():
   pieces = toys.experiment(client_parts=(f'{__name__}:Whole',))
   state = federation.initial_state(pieces).state
   scores = federation.personal.evaluate(pieces, state, 1)
   assert scores['personal_untrained'] == 6
-
-
-@pytest.mark.parametrize(
-  ('flag', 'value', 'reason'),
-  [
-    ('client_parts', (f'{__name__}:Twice',), 'takes_any_prior'),
-    ('weighting', f'{__name__}:OneNumber', 'weighting=.*TypeError'),
-  ],
-)
-def test_an_error_precedes_the_training(flag, value, reason):
-  with pytest.raises(ValueError, match=reason):
-    toys.experiment(**{flag: value})
-
-
-def test_with_debug_an_error_in_a_hook_ends_the_run():
-  pieces = toys.experiment(client_parts=(f'{__name__}:Failing',), debug=True)
-  with pytest.raises(ZeroDivisionError):
-    toys.execute(pieces, 1)
-  with pytest.raises(ValueError, match='--debug'):
-    toys.experiment(jit_compile=True, debug=True)

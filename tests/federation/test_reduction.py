@@ -3,16 +3,13 @@
 import itertools
 
 import numpy as np
-import pytest
 import toys
 
-from bfl_tf import statistics, weights
-from bfl_tf.federation import reduction, stopping
+from bfl_tf import statistics
+from bfl_tf.federation import reduction
 from bfl_tf.server import pooling
-from bfl_tf.server.pooling import rules
 
-NONE = np.zeros(0, np.float32)
-REFERENCE = weights.Weights(NONE, NONE, np.zeros(2, np.float32), NONE)
+REFERENCE = toys.model(point=[0, 0])
 UPDATES = [
   statistics.ClientUpdate(
     k, size, REFERENCE._replace(point=np.float32([size, 1 / 3 + k]))
@@ -70,39 +67,6 @@ def test_a_weighting_that_needs_all_updates_waits_for_them():
   assert seen.given == [(2, 1.0), (1, 1.0), (0, 1.0)]
   made.finish()
   assert [client for client, _ in seen.given[3:]] == [0, 1, 2]
-
-
-class Alone(rules.NaiveWeightedAverage):
-  """A rule whose moments lack the number of guarded weights."""
-
-  def moments(self, sums, totals, q0):
-    return super().moments(sums, totals, q0)[0]
-
-
-class Lone(pooling.Weighting):
-  """A weighting without a number of guards."""
-
-  def weigh(self, update, reference):
-    return 1.0
-
-
-@pytest.mark.parametrize(
-  'rule, weighting, named',
-  [
-    (Alone(), pooling.WEIGHTINGS['size'](), '--rule'),
-    (pooling.RULES['nwa'](), Lone(), '--weight'),
-  ],
-)
-def test_an_error_in_a_component_names_its_flag_and_keeps_its_cause(
-  rule, weighting, named
-):
-  model = weights.Weights(np.ones(2), np.ones(2), NONE, NONE)
-  names = '--rule', '--weight'
-  made = reduction.Reduction(rule, weighting, (), model, names)
-  with pytest.raises(stopping.ComponentError, match=named) as raised:
-    made.add(UPDATES[0]._replace(model=model))
-    made.finish()
-  assert isinstance(raised.value.__cause__, TypeError | AttributeError)
 
 
 def test_the_order_of_arrival_changes_no_bits():

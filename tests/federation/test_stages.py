@@ -4,7 +4,6 @@ import dataclasses
 from typing import ClassVar
 
 import numpy as np
-import pytest
 import toys
 
 from bfl_tf import server, statistics
@@ -91,23 +90,3 @@ def test_a_stage_has_a_different_seed_in_every_round():
   toys.execute(toys.experiment(server_step=(own('Shrink'),)), 2)
   first, second = (seed for *_, seed in Shrink.seen)
   assert first != second
-
-
-@pytest.mark.parametrize(
-  'changes, message',
-  [
-    (
-      {'server_step': ('momentum',) * 2},
-      'server_step .*name a component twice',
-    ),
-    (
-      {'client_parts': ('proximal',) * 2},
-      'client_parts name a component twice',
-    ),
-    ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
-    ({'start': ('momentum',)}, '--start: momentum needs the updates'),
-  ],
-)
-def test_duplicate_stages_and_parts_are_rejected(changes, message):
-  with pytest.raises(ValueError, match=message):
-    toys.experiment(**changes)

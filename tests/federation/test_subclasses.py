@@ -31,19 +31,11 @@ def derived(role, name):
 
 
 FLIPOUT = {'variant': 'flipout'}
-OF_RULE = {
-  'dwc': {'flipout.update_prior': True},
-  'multi_krum': {'multi_krum.bad': 0.1},
-}
 CASES = [
   *(('client_parts', name, CONFIGS[name]) for name in methods.PARTS),
-  *(
-    ('pooling', name, {**FLIPOUT, **OF_RULE.get(name, {})})
-    for name in pooling.RULES
-  ),
-  *(('client_optimizer', name, {}) for name in training.OPTIMIZERS),
   *(('server_step', name, {}) for name in TABLES['server_step']),
-  # Rules and optimizers that a part requires.
+  # Rules and optimizers that a part or a setting requires.
+  ('pooling', 'dwc', {**FLIPOUT, 'flipout.update_prior': True}),
   ('pooling', 'lp', {**FLIPOUT, 'client_parts': ('feddyn',)}),
   ('pooling', 'dwc', {**FLIPOUT, 'client_parts': ('pvi',)}),
   ('client_optimizer', 'sgd',

@@ -42,7 +42,7 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
     else:
       config = Config.from_flagfile(preset)
     lines = flags_file.flag_lines(config)
-    lines = [line for line in lines if '=experiments.' not in line]
+    lines = [line for line in lines if 'experiments.' not in line]
     assert messages.check_flags('\n'.join(lines), True) == lines[1:]
   config = toys.changed(
     toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',

@@ -113,13 +113,6 @@ class TestMemories:
     with pytest.raises(ValueError, match=r'round-0\.npz'):
       kept.take(0)
 
-  def test_a_copied_file_is_no_memory(self, tmp_path):
-    kept = self.kept(tmp_path)
-    kept.put(0, self.memory(0))
-    stored = kept.path / 'round-0.npz'
-    (kept.path / 'round-3 (1).npz').write_bytes(stored.read_bytes())
-    assert toys.same(kept.take(0), self.memory(0))
-
   def test_memories_that_a_checkpoint_may_need_are_kept(self, tmp_path):
     kept = self.kept(tmp_path)
     for number in range(8):
@@ -148,10 +141,6 @@ class TestMemories:
     assert path('/a') == path('/a', num_rounds=7)
     others = [path('/b'), path('/a', seed=2), path('/a', client=1)]
     assert path('/a') not in others and len(set(others)) == 3
-
-  def test_a_missing_memory_directory_is_rejected(self):
-    with pytest.raises(ValueError, match="--node-config 'memory="):
-      client_state.Kept.of('', '/run', flags(), 0)
 
 
 class TestNumbered:
@@ -197,15 +186,6 @@ class TestNumbered:
     grid.node_configs[8] = {'partition-id': 0, 'data': first}
     assert numbered([0]) == {0: 8}
 
-  @pytest.mark.parametrize('answer', [{}, {'client': 'one'}])
-  def test_an_unreadable_answer_is_named_in_the_error(self, answer):
-    grid = grids.Grid({7: {'partition-id': 0}})
-    record = messages.pack(answer)
-    grid.answer = lambda reply: app.Message(record, reply_to=reply)
-    why = 'clients 0, 1 of 2 have no SuperNode: SuperNode 7: its answer cannot'
-    with pytest.raises(ValueError, match=why):
-      nodes.Numbered.of(grid, '', 2, seconds=0.1)
-
 
 @pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])
 def test_a_node_with_its_own_settings_rejects_an_order_of_a_simulation(own):
@@ -215,10 +195,3 @@ def test_a_node_with_its_own_settings_rejects_an_order_of_a_simulation(own):
   context = types.SimpleNamespace(node_config={'partition-id': 0, **own})
   with pytest.raises(ValueError, match='settings of a node must not be sent'):
     client_side.train(types.SimpleNamespace(content=content), context)
-
-
-def test_a_simulation_whose_nodes_do_not_start_stops(monkeypatch):
-  monkeypatch.setattr(nodes, '_START_SECONDS', 0.0)
-  grid = types.SimpleNamespace(get_node_ids=lambda: [7])
-  with pytest.raises(federation.MachineError, match='num_workers'):
-    nodes.Simulated(grid, 2)([0])

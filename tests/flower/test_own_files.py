@@ -4,7 +4,6 @@ import csv
 import functools
 import json
 import pathlib
-import types
 
 import fake
 import numpy as np
@@ -17,7 +16,7 @@ from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import loading
 from bfl_tf.config.config import Config
 from bfl_tf.data import moments
-from bfl_tf.flower import client_side, data_summaries, nodes, servers
+from bfl_tf.flower import client_side, data_summaries
 from bfl_tf.runs import flags_file
 
 
@@ -161,43 +160,6 @@ def test_categories_of_nodes_are_merged_and_mixed_types_are_rejected(
     )
 
 
-@pytest.mark.parametrize(
-  'field, values',
-  [
-    ('counts', {'0': -500, '1': 600}),
-    ('counts', {'0': 1.5}),
-    ('held', {'calibration': 0, 'test': -1}),
-    ('features', [['a', None]]),
-    ('more', 1),
-    ('moments', [[9] * 4]),
-    ('moments', [[2**62] * 4, [0.0] * 4, [1.0] * 4]),
-    ('moments', [[9] * 4, [1.7e308] * 4, [1.0] * 4]),
-    ('moments', [[9] * 4, [0.0] * 4, [1e80] * 4]),
-  ],
-)
-def test_the_error_of_an_invalid_data_summary_names_the_client(
-  monkeypatch, field, values
-):
-  y = np.arange(9) % 3
-  dataset = data.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
-  good = data_summaries.DataSummary.of(dataset).to_json()
-  bad = json.dumps(json.loads(good) | {field: values})
-  numbered = types.SimpleNamespace(summaries={0: good, 1: bad})
-  monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: numbered)
-  config = Config(num_clients=2)
-  with pytest.raises(ValueError, match='client 1: its data_summary'):
-    servers._introduced(None, config, {'node-timeout': 1})
-
-
-def test_a_class_that_only_the_server_has_is_rejected(tmp_path):
-  *files, _ = wine(tmp_path)
-  server = write(tmp_path / 's.csv', np.ones([20, 13]), ['barolo', 'rose'] * 10)
-  with pytest.raises(
-    ValueError, match="'rose', which is not a class of this run"
-  ):
-    execute(tmp_path / 'out', files, server)
-
-
 def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
   one, other, third, server = wine(tmp_path)
   execute(tmp_path / 'nodes', [one, other, third], server)
@@ -225,16 +187,6 @@ def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
   )
   with pytest.raises(ValueError, match='has changed during the run'):
     client_side.of(flags, own, first.to_json(), first.digest)
-
-
-def test_server_examples_are_rejected_if_nodes_have_files(tmp_path):
-  *files, server = wine(tmp_path)
-  for named in ('', 'digits'):
-    with pytest.raises(ValueError, match='--num_server_examples'):
-      execute(
-        tmp_path / 'out', files, server, num_server_examples=9,
-        server_dataset=named,
-      )  # fmt: skip
 
 
 def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):

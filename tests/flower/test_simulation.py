@@ -11,11 +11,9 @@ import grids
 import psutil
 import pytest
 
-import bfl_tf
-from bfl_tf import federation, runs
+from bfl_tf import runs
 from bfl_tf.config.config import Config
-from bfl_tf.flower import nodes, servers, simulation, superlink
-from experiments import command_line
+from bfl_tf.flower import nodes, simulation, superlink
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUN = {
@@ -59,35 +57,6 @@ def test_a_killed_and_resumed_run_equals_a_local_run_bit_for_bit(tmp_path):
 def test_an_error_in_the_flower_process_is_raised_again(code, error, message):
   with pytest.raises(error, match=message):
     simulation.execute(code)
-
-
-@pytest.mark.parametrize(
-  'error, raised',
-  [
-    (ValueError('--x=1: no\n'), ValueError),
-    (federation.StoppedError('--x=1: few'), superlink.FlowerError),
-    (KeyError('--x=1'), superlink.FlowerError),
-  ],
-)
-def test_an_error_of_the_server_app_is_raised_again_in_one_line(error, raised):
-  wrapped = f'Flower says: {servers.ServerError(superlink.reason(error))}'
-  again = superlink.failure(wrapped)
-  assert type(again) is raised and '--x=1' in str(again)
-  assert len(str(again).splitlines()) == 1
-
-
-def test_an_unknown_superlink_is_rejected(tmp_path, monkeypatch):
-  monkeypatch.setenv('FLWR_HOME', str(tmp_path))
-  with pytest.raises(ValueError, match='--superlink=nowhere'):
-    superlink.execute(Config(), '/run', 'nowhere')
-
-
-def test_a_missing_flower_package_is_named_in_the_error(monkeypatch, capsys):
-  monkeypatch.setitem(sys.modules, 'bfl_tf.flower', None)
-  monkeypatch.delattr(bfl_tf, 'flower')
-  with pytest.raises(SystemExit, match='2'):
-    command_line.flower('--engine=flower')
-  assert '--engine=flower needs' in capsys.readouterr().err
 
 
 @pytest.mark.slow

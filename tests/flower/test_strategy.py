@@ -108,11 +108,6 @@ def test_a_reply_with_invalid_metrics_is_rejected(metrics):
   assert found['rejected'] == 1 and found['loss'] == 1.0
 
 
-def test_a_weighting_for_a_rule_without_weights_is_rejected():
-  with pytest.raises(ValueError, match="remove weighting='distance'"):
-    BayesianStrategy(build(), rule='conflation', weighting='distance')
-
-
 def test_a_round_with_only_errors_returns_no_model():
   message = app.Message(app.RecordDict(), 0, 'train')
   message.metadata.__dict__['_message_id'] = 'message'

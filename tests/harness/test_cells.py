@@ -42,20 +42,6 @@ def test_measures_of_a_metrics_column(tmp_path):
   assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
-def test_results_of_the_analysis_of_a_run_are_cached(tmp_path):
-  def analyze(directory):
-    return {'gap': 0.25, 'asked': [str(directory)]}
-
-  def fail(directory):
-    raise AssertionError(directory)
-
-  with pytest.raises(cells.UnrecordedError, match='kept no model'):
-    cells.cached(tmp_path, 'uncertainty/answers.json', analyze)
-  (tmp_path / 'checkpoint.npz').touch()
-  found = cells.cached(tmp_path, 'uncertainty/answers.json', analyze)
-  assert found == cells.cached(tmp_path, 'uncertainty/answers.json', fail)
-
-
 # Values that are published in a figure, so that no table has them.
 NO_TABLES = {('fedbe', 'figure1')}
 

@@ -83,15 +83,6 @@ def test_compare_has_the_names_of_its_settings(groups):
     bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
 
 
-def test_text_and_latex_of_a_table(groups):
-  lines = comparison.rows(groups, ['accuracy', 'nll'])
-  lines[0]['significant'] = True
-  table = comparison.cells(lines, ['client_learning_rate'])
-  assert table[0] == ['client_learning_rate', 'seeds', 'accuracy', 'nll']
-  assert table[1] == ['0.1', '3', '0.6000 ± 0.0577*', '1.0000 ± 0.0000']
-  assert table[4][2] == '0.2000 ± 0.1000 (2 of 3)'
-
-
 def test_the_latex_table_has_a_group_of_columns_per_task():
   # Accuracies of three seeds: b is 0.1 better than a on IID data in each seed.
   lines = [
@@ -129,20 +120,6 @@ def test_values_that_do_not_differ_from_the_best_of_a_task_are_marked():
     groups, ['method', 'partition'], 'accuracy', values
   )
   assert found == {'a iid', 'c iid', 'b shards'}
-
-
-def test_invalid_scores_baselines_and_names_are_rejected(groups):
-  for arguments, named in (
-    ((['beauty'],), '--scores'),
-    ((['nll'], 'pooling=ws'), '--baseline=pooling=ws'),
-    ((['nll'], 'poolin=nwa'), '--baseline=poolin=nwa'),
-  ):
-    with pytest.raises(ValueError, match=named):
-      comparison.rows(groups, *arguments)
-  one = 'client_learning_rate=0.1 pooling=nwa:A'
-  for names in (['a'], ['pooling=nwa:A'], [one, one.replace('nwa', 'lp')]):
-    with pytest.raises(ValueError, match='--names'):
-      comparison.named([*groups.values()], names)
 
 
 def test_read_runs_returns_a_data_frame_of_finished_runs(folder):

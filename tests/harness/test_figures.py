@@ -1,7 +1,6 @@
 """Tests of figures: panels, missing runs and files."""
 
 from harness import made_runs
-from matplotlib.figure import Figure
 import numpy as np
 import pytest
 
@@ -42,24 +41,6 @@ def test_a_sweep_figure_shows_the_seeds_that_did_not_diverge(tmp_path):
   np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
   assert missing == []
   assert figure.drawn('other', 'smoke', tmp_path) == (None, ['FedAvg at 1'])
-
-
-def test_a_failing_panel_does_not_prevent_other_panels(tmp_path):
-  def broken(runs):
-    raise OSError('no checkpoint')
-
-  cell = made_runs.cell('a')
-  finish(cell, tmp_path, 0.5)
-  figure = figures.Figure(
-    made_runs.PAPER, 'figure1', 'two panels',
-    {'data': {'run': cell}, 'curve': {'run': cell}},
-    {'data': broken, 'curve': lambda runs: Figure()}, SEEDS,
-  )  # fmt: skip
-  text, failed = figures.write(figure, 'smoke', tmp_path)
-  path = tmp_path / 'smoke/posterior_pooling/figure1_curve.png'
-  assert failed == 1 and 'no checkpoint' in text and str(path) in text
-  assert path.read_bytes().startswith(b'\x89PNG')
-  assert [p.name for p in path.parent.glob('*.png')] == [path.name]
 
 
 def test_a_reading_shares_the_run_of_its_cell(tmp_path):

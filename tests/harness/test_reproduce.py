@@ -176,9 +176,7 @@ def test_worker_processes_end_if_the_main_process_is_killed(tmp_path):
     # The error suggests a similar name.
     ('posterior_pooling/table2', {'artifact': ['posterior_pooling/tabel2']}),
     ('--scale=huge', {'scale': 'huge'}),
-    ('--artifact', {}),
     ('--seeds=0,3', {**_ONE_CLAIM, 'seeds': ['0', '3']}),
-    ('--cells', {'cells': 'lenet5', 'list': True}),
     ('--cells=lenet6', {**_ONE_CLAIM, 'cells': 'lenet6'}),
   ],
 )
@@ -209,25 +207,3 @@ def test_cells_selects_runs_by_their_directory(tmp_path, ran):
   assert [task.directory for task in ran] == [
     place / f'seed{seed}' for seed in range(3)
   ]
-
-
-def test_seeds_selects_the_seeds_to_run(tmp_path, ran):
-  code = _run(output_dir=str(tmp_path), seeds=['0', '2'], **_ONE_CLAIM)
-  assert code == 3
-  assert {task.seed for task in ran} == {0, 2} and len(ran) == 4
-
-
-@pytest.mark.parametrize(
-  'failed, wanted, code',
-  [
-    (1, {'artifact': ['fedbe/table1'], **_ONE_CLAIM}, 1),
-    (1, _ONE_CLAIM, 0),
-    (0, {'artifact': ['fedbe/table1'], **_ONE_CLAIM}, 0),
-  ],
-)
-def test_the_exit_code_reports_failed_artifacts_if_a_claim_holds(
-  tmp_path, monkeypatch, failed, wanted, code
-):
-  for name, found in (('_execute', failed), ('_write', 0), ('_judge', [0])):
-    monkeypatch.setattr(reproduce, name, lambda *_, found=found: found)
-  assert _run(output_dir=str(tmp_path), **wanted) == code

@@ -1,10 +1,11 @@
-"""Clients with Gaussian likelihoods, for tests of methods with a prior."""
+"""Clients with Gaussian likelihoods or quadratic losses, for tests."""
 
 import numpy as np
 import tensorflow as tf
 import toys
 
 from bfl_tf import statistics, training, weights
+from bfl_tf.federation import client as client_lib
 
 # Natural parameters eta of the likelihoods, by client.
 RNG = np.random.default_rng(0)
@@ -12,6 +13,8 @@ PRECISION = RNG.uniform(0.5, 3, [6, 15])
 LIKELIHOODS = np.stack([PRECISION * RNG.normal(size=[6, 15]), PRECISION], 1)
 PRIOR_SCALE = 0.8
 POSTERIOR = LIKELIHOODS.sum(0) + [[0], [PRIOR_SCALE**-2]]
+# Client k's mean loss is sum_i CURVATURE[k, i] (w_i - OPTIMUM[k, i])^2 / 2.
+CURVATURE, OPTIMUM = RNG.uniform(0.5, 3, [6, 15]), RNG.normal(size=[6, 15])
 
 
 def eta(model):
@@ -23,24 +26,94 @@ def moments(of_eta):
   return np.float32(shift / precision), np.float32(precision**-0.5)
 
 
+def answer(experiment, state, client, train):
+  """Returns a client's reply with the model of `train`.
+
+  Its arguments are the part, the arguments of `begin` and `prior`, the carry,
+  and the client's work.
+  """
+  (part,) = experiment.method.parts
+  size = len(experiment.partition[client])
+  kept = state.memories.get(client, experiment.method.fresh_memory(state.model))
+  slot = state.slots.get(part.name)
+  arguments = state.model, slot, kept.get(part.name)
+  work = client_lib.work(experiment.method, state.round, client, size)
+  carry = part.begin(*arguments)
+  model = train(part, arguments, carry, work)
+  trace = toys.trace(experiment.method, state.round, client, size)
+  result = training.Chain([part]).finish(model, (carry,), trace)
+  sent = tf.nest.map_structure(np.asarray, result)
+  return client, statistics.ClientUpdate(
+    client, size, *sent[:2], sent[3], sent[2]
+  )
+
+
 @toys.Engine
 def engine(experiment, state, clients):
-  """Returns the exact optimum of each client."""
-  (part,) = experiment.method.parts
+  """Returns the exact optimum of each client with a Gaussian likelihood."""
   for client in clients:
-    size = len(experiment.partition[client])
-    fresh = experiment.method.fresh_memory(state.model)
-    kept = state.memories.get(client, fresh)[part.name]
-    arguments = state.model, state.slots[part.name], kept
-    likelihood = LIKELIHOODS[client] / part.prior_weight
-    loc, scale = moments(part.prior(*arguments).numpy() + likelihood)
-    result = training.Chain([part]).finish(
-      state.model._replace(loc=loc, scale=scale),
-      (part.begin(*arguments),),
-      toys.trace(experiment.method, state.round, client, size),
-    )
-    sent = tf.nest.map_structure(np.asarray, result)
-    yield (
-      client,
-      statistics.ClientUpdate(client, size, *sent[:2], sent[3], sent[2]),
-    )
+
+    def train(part, arguments, carry, work, client=client):
+      likelihood = LIKELIHOODS[client] / part.prior_weight
+      loc, scale = moments(part.prior(*arguments).numpy() + likelihood)
+      return state.model._replace(loc=loc, scale=scale)
+
+    yield answer(experiment, state, client, train)
+
+
+def slope(client, mean):
+  return np.float32(CURVATURE[client] * (mean - OPTIMUM[client]))
+
+
+@toys.Engine
+def solving(experiment, state, clients):
+  """Trains each client until its gradient, changed by its part, is zero."""
+  for client in clients:
+
+    def train(part, arguments, carry, work, client=client):
+      step = training.Step(1.0, 1.0, None, np.float32(work.num_examples))
+      zero = np.zeros(15, np.float32)
+      # The gradient is linear.
+      at_0, at_1 = (
+        np.asarray(part.gradient(slope(client, mean), mean, carry, step))
+        for mean in (zero, zero + 1)
+      )
+      return state.model.replace_mean(-at_0 / (at_1 - at_0))
+
+    yield answer(experiment, state, client, train)
+
+
+@toys.Engine
+def descending(experiment, state, clients):
+  """Trains each client by gradient descent, with the momentum of the config."""
+  momentum = experiment.config.get('sgd.momentum') or 0.0
+  for client in clients:
+
+    def train(part, arguments, carry, work, client=client):
+      mean, velocity = state.model.mean, 0.0
+      for rate in np.float32(work.rates):
+        step = training.Step(1.0, rate, None, np.float32(work.num_examples))
+        gradient = slope(client, mean)
+        if part.has('gradient'):
+          gradient = part.gradient(gradient, mean, carry, step)
+        velocity = momentum * velocity + gradient
+        mean = mean - rate * velocity
+        if part.has('after_step'):
+          moved, _ = part.after_step(mean, carry, step)
+          mean = mean if moved is None else moved
+      return state.model.replace_mean(mean)
+
+    yield answer(experiment, state, client, train)
+
+
+def played(num_rounds, engine=solving, **changes):
+  """Returns sizes of the clients, and the state before and after each round."""
+  experiment = toys.experiment(**changes)
+  rounds = toys.rounds(experiment, num_rounds, engine=engine)
+  sizes = np.array([len(part) for part in experiment.partition])
+  return sizes, [each.state for each in rounds]
+
+
+def weighted_optimum(sizes, precision=0.0):
+  total = (sizes[:, None] * CURVATURE).sum(0) + precision
+  return (sizes[:, None] * CURVATURE * OPTIMUM).sum(0) / total

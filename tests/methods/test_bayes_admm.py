@@ -56,23 +56,6 @@ def test_a_client_that_joins_late_does_not_change_the_limit():
   np.testing.assert_allclose(error, 0, atol=2e-5)
 
 
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'client_optimizer': 'sgd'},
-    {'weighting': 'size'},
-    {'pooling': 'nwa'},
-    {'clients_per_round': 4},
-    {'bayes_admm.damping': 2},
-    {'ivon.kl_examples': 'all'},
-  ],
-)
-def test_unsupported_settings_are_rejected(changes):
-  kept = {k: v for k, v in ADMM.items() if 'ivon.' not in k}
-  with pytest.raises(ValueError, match='bayes_admm'):
-    toys.experiment(**{**kept, **changes})
-
-
 def test_a_negative_precision_is_rejected_with_the_damping_flag():
   experiment = toys.experiment(**ADMM)
   (begin,), (stage,) = toys.rounds(experiment, 0), experiment.method.stages

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, statistics, training, weights
+from bfl_tf import federation, statistics, training
 from bfl_tf.methods import fednova
 
-EMPTY = np.zeros(0, np.float32)
 MOMENTUM = {'sgd.momentum': 0.9}
 
 
@@ -61,7 +60,7 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
   (statistic,) = stage.statistics
 
   def model(x):
-    return weights.Weights(EMPTY, EMPTY, x, EMPTY)
+    return toys.model(point=x)
 
   x = fedavg = np.zeros(2)
   for _ in range(2000):

@@ -127,17 +127,3 @@ def test_a_negative_cavity_precision_is_floored_and_counted():
   wanted = shift - precision * state.model.loc
   np.testing.assert_allclose(pull, wanted, rtol=1e-5, atol=1e-6)
   assert part.begin(state.model, shared, memory)[-1] == np.float32(0.2)
-
-
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'pooling': 'nwa'},
-    {'attack': ('scaled_update',)},
-    {'client_parts': ('pvi', 'swag'), 'swag.fits_scale': False, 'swag.rank': 0},
-    {'pvi.damping': 1.5},
-  ],
-)
-def test_settings_that_break_the_product_are_rejected(changes):
-  with pytest.raises(ValueError, match='pvi'):
-    toys.experiment(**{**PVI, **changes})

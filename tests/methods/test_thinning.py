@@ -2,11 +2,9 @@
 
 import numpy as np
 import of_papers
-import pytest
 import toys
 
-from bfl_tf import runs, training
-from bfl_tf.config.config import Config
+from bfl_tf import training
 
 CHANGES = {
   'client_parts': (of_papers.THINNING,),
@@ -48,38 +46,3 @@ def test_samples_have_the_batch_statistics_of_the_server_data():
   for model in groups['S']:
     again = training.recalibrate(experiment.workers, model, x, seed=seed)
     assert toys.same(model.buffers, again.buffers)
-
-
-def test_the_samples_form_the_predictor(tmp_path):
-  config = Config.of(
-    {
-      'dataset': 'toys:blobs',
-      'model': 'logistic',
-      'variant': 'deterministic',
-      'num_clients': 2,
-      'num_workers': 1,
-      'num_rounds': 1,
-      **CHANGES,
-      'thinning.burn_in': 2,
-      'thinning.every': 1,
-      'thinning.num_samples': 2,
-      'predictor': 'S',
-    }
-  )
-  run = runs.run(config, tmp_path, False)
-  # There are two samples from each of two clients.
-  with np.load(tmp_path / 'members.npz') as members:
-    assert len(members['classes_S']) == 4
-  final = run['final']
-  assert final['accuracy'] == final['accuracy_S']
-  assert final['epistemic'] > 0
-
-
-def test_too_few_steps_for_the_samples_are_rejected_before_training():
-  thin = {'thinning.burn_in': 2, 'thinning.every': 3}
-  for named, settings in (
-    ('burn_in', {'thinning.burn_in': 12}),
-    ('num_samples', {**thin, 'thinning.num_samples': 4}),
-  ):
-    with pytest.raises(ValueError, match=named):
-      sampled(**settings)

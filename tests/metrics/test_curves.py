@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
-from sklearn import calibration
 
 from bfl_tf import metrics
 
@@ -59,16 +58,3 @@ def test_bins_include_their_lower_edge_and_the_last_bin_includes_1():
   np.testing.assert_array_equal(bins.edges, [0, 0.2, 0.4, 0.6, 0.8, 1])
   np.testing.assert_array_equal(bins.counts, [0, 0, 0, 1, 0])
   assert metrics.reliability([[1 + 1e-6, 0]], [0], 10).counts[-1] == 1
-
-
-def test_reliability_agrees_with_scikit_learn():
-  rng = np.random.default_rng(0)
-  probs = rng.dirichlet(np.ones(3), (4, 500))
-  labels = rng.integers(0, 3, 500)
-  bins = metrics.reliability(probs, labels, num_bins=12)
-  mean = probs.mean(axis=0)
-  right = mean.argmax(axis=1) == labels
-  expected = calibration.calibration_curve(right, mean.max(axis=1), n_bins=12)
-  filled = bins.counts > 0
-  np.testing.assert_allclose(bins.accuracy[filled], expected[0])
-  np.testing.assert_allclose(bins.confidence[filled], expected[1])

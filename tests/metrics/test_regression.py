@@ -42,9 +42,3 @@ def test_pit_is_uniform_only_for_the_true_distribution():
   assert metrics.summarize(right)['pit_error'] < 0.01
   narrow = right._replace(aleatoric=0 * ones)
   assert metrics.summarize(narrow)['pit_error'] > 0.05
-
-
-def test_scores_of_predictions_that_are_not_finite_are_nan():
-  scores = metrics.summarize(GIVEN._replace(mean=[np.nan, 0.0]))
-  assert set(scores) >= {'rmse', 'nll', 'crps'}
-  assert np.isnan([*scores.values()]).all()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow_probability as tfp
 import tf_keras
 
 from bfl_tf import models, weights
@@ -143,16 +142,6 @@ def linear(variant, input_shape, num_classes):
   return tf_keras.Model(inputs, x)
 
 
-def with_its_own_divergence(variant, input_shape, num_classes):
-  inputs = tf_keras.Input(input_shape)
-  x = tfp.layers.DenseFlipout(num_classes)(inputs)
-  return tf_keras.Model(inputs, x)
-
-
-def five_logits(variant, input_shape, num_classes):
-  return linear(variant, input_shape, 5)
-
-
 def test_a_custom_builder_depends_on_the_seed():
   name = f'{__name__}:linear'
   first, again, other = (build(name, seed=seed) for seed in (1, 1, 2))
@@ -166,8 +155,6 @@ INVALID = {
   'resnet21': ('resnet21', (32, 32, 3), {}),
   'lenet5 .* 12x12': ('lenet5', (11, 28, 1), {}),
   r'convnet .* \(30,\)': ('convnet', (30,), {}),
-  'divergence': (f'{__name__}:with_its_own_divergence', (5,), {}),
-  'logits .*, 10': (f'{__name__}:five_logits', (5,), {}),
   '--normalization=l': ('resnet8', (8, 8, 1), {'normalization': 'l'}),
   'normalization': ('mlp', (5,), {'normalization': 'none'}),
 }  # fmt: skip

@@ -61,7 +61,6 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
   [
     ('lenet5', 'mc_dropout', {}),
     ('lenet5', 'flipout', {}),
-    ('resnet8', 'deterministic', {}),
     ('resnet8', 'flipout', {'normalization': 'group'}),
     ('fixup_resnet8', 'deterministic', {}),
     pytest.param(

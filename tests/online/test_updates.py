@@ -105,33 +105,6 @@ def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
   assert ours.trace.sum_rates == theirs.trace.sum_rates
 
 
-@pytest.mark.parametrize(
-  'kind, client', [('remove', 6), ('replace', 2), ('remove', 2), ('add', 1)]
-)
-def test_invalid_changes_are_rejected(kind, client):
-  experiment = made.experiment()
-  state = made.without(experiment, 2)
-  with pytest.raises(ValueError, match=f'--{kind}={client}'):
-    online.apply(experiment, state, online.Change(kind, client))
-
-
-def test_an_invalid_stored_update_is_an_error():
-  experiment = made.experiment()
-  state = made.played(experiment)
-  state.slots['store_updates']['updates']['4']['model']['loc'][0] = np.nan
-  with pytest.raises(ValueError, match='4: its loc is not finite'):
-    online.apply(experiment, state, online.Change('remove', 1))
-
-
-def test_runs_without_all_updates_or_with_several_rounds_are_rejected():
-  state = made.played(made.experiment(refine=()))
-  with pytest.raises(ValueError, match='--refine=store_updates'):
-    online.members(state)
-  for field, value in (('num_rounds', 2), ('clients_per_round', 3)):
-    with pytest.raises(ValueError, match=field):
-      made.experiment(**{field: value})
-
-
 @pytest.mark.process
 def test_the_binary_removes_and_adds_a_client(tmp_path):
   config = Config(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import metrics, plots
-from bfl_tf.plots import canvas, comparison
+from bfl_tf.plots import comparison
 
 PROBS = np.array([[0.9, 0.1], [0.7, 0.3], [0.7, 0.3], [0.55, 0.45]])
 LABELS = np.array([0, 0, 1, 1])
@@ -53,13 +53,6 @@ def recorded(run_dir):
   return np.load(run_dir / 'predictions.npz')
 
 
-def test_sizes_are_stacked_by_class(run_dir):
-  (axes,) = plots.sizes(run_dir).axes
-  first, _, third = axes.containers
-  assert heights(first) == [5, 0]
-  assert [bar.get_y() for bar in third] == [5, 1]
-
-
 def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
   runs = {'WS': run_dir, 'NWA': make_run(tmp_path / 'nwa')}
   (axes,) = plots.learning_curve(runs).axes
@@ -84,15 +77,6 @@ def test_seeds_of_a_name_are_drawn_as_mean_and_band(run_dir, tmp_path):
   assert corners >= {(0, 0.1), (0, 0.3), (2, 0.4), (2, 0.6), (4, 0.5), (4, 0.7)}
 
 
-def test_learning_curve_shows_another_metric_for_each_run(tmp_path):
-  rows = [['round', 'accuracy', 'accuracy_A+C'], [0, 0.1, 0.3], [1, 0.2, 0.4]]
-  write_csv(tmp_path / 'metrics.csv', rows)
-  columns = {'FedAvg': 'accuracy', 'Ensemble': 'accuracy_A+C'}
-  (axes,) = plots.learning_curve(dict.fromkeys(columns, tmp_path), columns).axes
-  drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-  assert drawn == {'FedAvg': [0.1, 0.2], 'Ensemble': [0.3, 0.4]}
-
-
 def test_reliability_diagram_shows_the_bins(run_dir):
   (axes,) = plots.reliability_diagram(run_dir, num_bins=6).axes
   bins = metrics.reliability(
@@ -104,42 +88,6 @@ def test_reliability_diagram_shows_the_bins(run_dir):
   ends = [bar.get_y() + bar.get_height() for bar in gaps]
   np.testing.assert_allclose(ends, bins.confidence[filled])
   assert f'ECE {bins.expected_calibration_error:.4f}' in axes.get_title()
-
-
-def test_confidence_histogram_shows_correct_and_wrong_predictions(run_dir):
-  (axes,) = plots.confidence_histogram(run_dir, num_bins=5).axes
-  probs, labels = recorded(run_dir)['probs'], recorded(run_dir)['labels']
-  bins = metrics.reliability(probs, labels, 5)
-  wrong, right = axes.containers
-  np.testing.assert_allclose(heights(wrong), (bins.counts - bins.right) / 60)
-  np.testing.assert_allclose(heights(right), bins.right / 60)
-  lines = [line.get_xdata()[0] for line in axes.lines]
-  accuracy = metrics.accuracy(probs, labels)
-  assert lines == pytest.approx([accuracy, probs.max(1).mean()])
-
-
-def test_member_confidence_shows_correct_and_wrong_predictions(tmp_path):
-  confidence = np.array([[0.55, 0.95, 0.95], [0.55, 0.75, 0.95]], np.float32)
-  correct = np.array([[0, 1, 1], [1, 0, 1]], bool)
-  np.savez(tmp_path / 'members.npz', confidence_C=confidence, correct_C=correct)
-  (axes,) = plots.member_confidence(tmp_path, ('C',), num_bins=5).axes
-  right, wrong = axes.containers
-  # Bins have width 0.2: 0.55 is in the third, 0.75 in the fourth.
-  np.testing.assert_allclose(heights(right), np.array([0, 0, 1, 0, 3]) / 6)
-  np.testing.assert_allclose(heights(wrong), np.array([0, 0, 1, 1, 0]) / 6)
-  assert axes.get_title() == '2 clients: mean accuracy 0.667'
-
-
-def test_retention_shows_three_measures_of_uncertainty(run_dir):
-  panels = plots.retention(run_dir).axes
-  arrays = recorded(run_dir)
-  correct = metrics.is_correct(arrays['probs'], arrays['labels'])
-  names = 'normalized_entropy aleatoric_uncertainty epistemic_uncertainty'
-  for axes, name in zip(panels, names.split(), strict=True):
-    curve = metrics.retention_curve(arrays[name], correct)
-    np.testing.assert_array_equal(axes.lines[0].get_xdata(), curve.retained)
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), curve.accuracy)
-    assert f'{curve.area:.3f}' in axes.lines[0].get_label()
 
 
 def test_calibration_gap_above_a_threshold_matches_hand_computed_values():
@@ -168,18 +116,6 @@ def test_calibration_gap_by_confidence_and_above_a_threshold(run_dir):
   assert axes.lines[1].get_ydata()[0] == pytest.approx(-0.2125)
 
 
-def test_partition_shows_counts_as_areas(run_dir):
-  axes = plots.partition(run_dir).axes[0]
-  (boxes,) = axes.collections
-  corners = [path.vertices for path in boxes.get_paths()]
-  centres = [(c[:4].mean(axis=0)).tolist() for c in corners]
-  np.testing.assert_allclose(centres, [[0, 0], [0, 2], [1, 1], [1, 2]])
-  areas = np.array([np.ptp(c[:, 0]) * np.ptp(c[:, 1]) for c in corners])
-  np.testing.assert_allclose(areas / areas[1], np.array([5, 20, 1, 9]) / 20)
-  np.testing.assert_array_equal(boxes.get_array(), [5, 20, 1, 9])
-  assert axes.get_title() == '35 examples on 2 clients'
-
-
 def test_draw_run_writes_every_figure(run_dir):
   paths = plots.draw_run(run_dir)
   names = 'accuracy nll ece reliability confidence retention partition'
@@ -189,41 +125,6 @@ def test_draw_run_writes_every_figure(run_dir):
     assert pathlib.Path(path).read_bytes().startswith(b'\x89PNG')
   assert plots.draw_run(run_dir) == paths
   assert not pyplot.get_fignums()
-
-
-def test_missing_columns_and_files_are_errors(run_dir):
-  with pytest.raises(ValueError, match='train_los'):
-    plots.learning_curve(run_dir, 'train_los')
-  (run_dir / 'predictions.npz').unlink()
-  with pytest.raises(FileNotFoundError, match=r'predictions\.npz'):
-    plots.draw_run(run_dir)
-
-
-def test_a_long_legend_is_below_the_axes_and_in_the_figure(run_dir, tmp_path):
-  flags = ' '.join(f'a_flag_of_the_run.setting_{i}=0.00123' for i in range(5))
-  runs = [run_dir, make_run(tmp_path / 'other')]
-  groups = {f'{flags} last={i}': runs for i in range(4)}
-  for draw in (comparison.learning_curves, comparison.risk_coverage):
-    figure = draw(groups)
-    figure.draw_without_rendering()
-    (legend,) = figure.legends
-    box, whole = legend.get_window_extent(), figure.bbox
-    assert whole.x0 <= box.x0 and box.x1 <= whole.x1
-    assert whole.y0 <= box.y0
-    assert all(box.y1 <= axes.get_window_extent().y0 for axes in figure.axes)
-    assert 'Band' in legend.get_texts()[-1].get_text()
-
-
-def test_a_grid_has_colors_by_first_value_and_dashes_by_second():
-  names = ['nwa, 0.1', 'nwa, 10', 'lp, 0.1', 'lp, 10']
-  drawn = [*canvas.styles(names)]
-  colors = [style['color'] for style in drawn]
-  dashes = [style['linestyle'] for style in drawn]
-  assert colors == [colors[0], colors[0], colors[2], colors[2]]
-  assert dashes == [dashes[0], dashes[1]] * 2
-  assert colors[0] != colors[2] and dashes[0] != dashes[1]
-  different = [*canvas.styles(['nwa, 0.1', 'lp, 10', 'conflation'])]
-  assert len({style['color'] for style in different}) == 3
 
 
 def test_many_settings_are_divided_over_figures_by_one_flag():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf import statistics, weights
 from bfl_tf.server import pooling
@@ -70,11 +69,3 @@ def test_divergences_are_of_the_marginals():
     for of in (sent, map(marginal, sent))
   )
   assert got == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_scale_of_0_with_a_factor_is_rejected():
-  singular = tfd.MultivariateNormalDiagPlusLowRankCovariance(
-    np.zeros(3, 'f4'), np.float32([1, 0, 1]), np.ones([3, 1], 'f4')
-  )
-  with pytest.raises(ValueError, match='standard deviations'):
-    pooling.pool('nwa', [singular])

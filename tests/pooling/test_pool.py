@@ -121,8 +121,6 @@ def test_invalid_arguments_are_rejected():
   ):
     with pytest.raises(ValueError, match=named):
       pooling.pool(name, [normal([0], [1])] * count, w)
-  with pytest.raises(ValueError, match='must not be empty'):
-    pooling.pool('dwc', [], prior=normal([0], [1]))
   sizes = [normal(np.zeros(n), np.ones(n)) for n in (3, 1)]
   for first, other in (sizes, sizes[::-1]):
     with pytest.raises(ValueError, match='size'):

@@ -17,8 +17,8 @@ NUM = 30
 
 def model(rng, rank, size=NUM, spread=1.0):
   scale = np.exp(spread * rng.normal(size=size))
-  arrays = rng.normal(size=size), scale, [], [], rng.normal(size=(rank, size))
-  return weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
+  loc, factor = rng.normal(size=size), rng.normal(size=(rank, size))
+  return toys.model(loc, scale, [], [], factor)
 
 
 def covariance(client):

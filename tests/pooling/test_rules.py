@@ -5,19 +5,15 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 from scipy import stats
+from toys import model as gaussian
 
-from bfl_tf import statistics, weights
+from bfl_tf import statistics
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import robust, rules
 
 every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
 law = settings(max_examples=20)
 seeds = st.integers(0, 2**31)
-
-
-def gaussian(loc, scale, point=(), buffers=(), *factor):
-  arrays = loc, scale, point, buffers, *factor
-  return weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
 
 
 def update(client_id, num_examples, *vectors):
@@ -203,27 +199,3 @@ def test_dwc_keeps_the_prior_if_the_precision_is_too_low():
   # By hand: 4 + 2 (5 - 4) / 1.5 / (1 / 3).
   np.testing.assert_allclose(model.loc, [4, 4, 4, 8], rtol=1e-6)
   np.testing.assert_allclose(model.scale, [1, 1, 1, np.sqrt(3)], rtol=1e-6)
-
-
-class NoTuple(rules.Rule):
-  """A rule whose terms are one array."""
-
-  def terms(self, q, w, q0):
-    return w * q.mean
-
-
-class NoCount(rules.NaiveWeightedAverage):
-  """A rule whose moments lack the number of guarded weights."""
-
-  def moments(self, sums, totals, q0):
-    return super().moments(sums, totals, q0)[0]
-
-
-@pytest.mark.parametrize(
-  'rule, message',
-  [(NoTuple(), 'must return a tuple'), (NoCount(), 'a Gaussian and a number')],
-)
-def test_invalid_results_of_a_custom_rule_are_rejected(rule, message):
-  one = update(0, 3, [1.0, 2.0], [1.0, 1.0])
-  with pytest.raises((TypeError, ValueError), match=message):
-    rule.finalize(rule.accumulate(one, 1.0, one.model), one.model)

@@ -6,12 +6,12 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+import toys
 
-from bfl_tf import statistics, weights
+from bfl_tf import statistics
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import weightings
 
-NONE = np.zeros([0], np.float32)
 every_scheme = pytest.mark.parametrize('scheme', sorted(pooling.WEIGHTINGS))
 
 
@@ -34,12 +34,11 @@ def weigh(weighting, sent, reference=None):
 
 
 def gaussian(loc, scale):
-  loc, scale = np.atleast_1d(np.float32(loc)), np.atleast_1d(np.float32(scale))
-  return weights.Weights(loc, scale, NONE, NONE)
+  return toys.model(np.atleast_1d(loc), scale)
 
 
 def point(*values):
-  return weights.Weights(NONE, NONE, np.float32(values), NONE)
+  return toys.model(point=values)
 
 
 @every_scheme

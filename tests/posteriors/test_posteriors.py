@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import statistics, weights
 from bfl_tf.server import posteriors
 from experiments.papers.fedbe import released
 
-NONE = np.zeros([0], np.float32)
 RNG = np.random.default_rng(0)
 
 
 def model(point, buffers=()):
-  return weights.Weights(
-    NONE, NONE, np.asarray(point, np.float32), np.asarray(buffers, np.float32)
-  )
+  return toys.model((), (), point, buffers)
 
 
 def updates(points, sizes):
@@ -103,8 +101,7 @@ def test_samples_of_a_models_posterior_have_its_moments():
   """Random weights are mean + scale z1 + factor^T z2; others are constant."""
   loc, scale = RNG.normal(size=3), np.array([0.5, 1e-3, 2.0])
   factor = RNG.normal(size=[2, 3])
-  arrays = loc, scale, [7.0], [8.0, 9.0], factor
-  whole = weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
+  whole = toys.model(loc, scale, [7.0], [8.0, 9.0], factor)
   drawn = posteriors.of_model(whole).sample(40_000, seed=[5, 6]).numpy()
   assert np.array_equal(drawn[:, 3:], [[7, 8, 9]] * 40_000)
   drawn = drawn[:, :3].astype(np.float64)

@@ -28,18 +28,11 @@ NAN = float('nan')
 WRONG = {
   run_files.CONFORMAL: [
     {'thresholds': [NAN, 1.0]},
-    {'thresholds': [0.5]},
-    {'levels': [0.9]},
   ],
   run_files.SUMMARY: [{'temperature': 'warm'}],
   run_files.TASK: [
     {'std': []},
-    {'mean': [NAN] * 4},
-    {'std': [0.0] * 4},
     {'dtype': 'object'},
-    {'class_names': ['a']},
-    {'features': [['a', None]]},
-    {'input_shape': [5]},
     {'unknown': 0},
   ],
 }
@@ -78,25 +71,6 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
       READERS[name](path)
 
 
-@pytest.mark.parametrize(
-  'name',
-  [
-    run_files.MEMORIES,
-    run_files.PARTITION,
-    run_files.PREDICTIONS,
-    run_files.PLOTS,
-    f'{run_files.SITES}/sites.csv',
-  ],
-)
-def test_a_folder_in_place_of_a_file_is_rejected(finished, tmp_path, name):
-  path = shutil.copytree(finished, tmp_path / 'run')
-  (path / run_files.SUMMARY).unlink()
-  (path / name).unlink(missing_ok=True)
-  (path / name).touch() if name == run_files.PLOTS else (path / name).mkdir()
-  with pytest.raises(files.UnreadableError, match=name):
-    fake.run(path)
-
-
 def test_the_task_of_another_run_is_rejected(finished, tmp_path):
   path = shutil.copytree(finished, tmp_path / 'run')
   file = path / run_files.TASK
@@ -115,20 +89,6 @@ def test_a_truncated_partition_is_written_again_before_training(tmp_path):
   path.write_text(text[:-3])
   fake.execute(tmp_path, config.replace(num_rounds=3))
   assert path.read_text('utf-8') == text
-
-
-def test_metrics_that_are_no_text_are_rejected(tmp_path):
-  fake.execute(tmp_path, fake.CONFIG)
-  (tmp_path / run_files.SUMMARY).unlink()
-  (tmp_path / run_files.METRICS).write_bytes(b'\xff\n' * 9)
-  with pytest.raises(files.UnreadableError, match=run_files.METRICS):
-    fake.execute(tmp_path, fake.CONFIG)
-
-
-def test_overwrite_must_be_a_bool(finished):
-  with pytest.raises(ValueError, match='overwrite'):
-    runs.run(fake.CONFIG.replace(seed=1), finished, overwrite='no')
-  assert run_files.is_finished(finished)
 
 
 def test_temporary_files_of_killed_processes_are_removed(finished):

@@ -52,17 +52,6 @@ def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
   assert_rejected(tmp_path, CONFIG, match)
 
 
-def test_a_directory_that_is_not_writable_is_rejected(tmp_path, monkeypatch):
-  assert_rejected(tmp_path / ('a' * 300), CONFIG, '--output_dir')
-  monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
-  assert_rejected(tmp_path, CONFIG, 'output_dir')
-
-
-def test_a_rejected_config_writes_no_files(tmp_path):
-  assert_rejected(tmp_path, CONFIG.replace(num_clients=999), 'num_clients')
-  assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
   'changes, named',
   [
@@ -93,10 +82,6 @@ def test_overwrite_replaces_a_finished_run(tmp_path):
   # The same run is not run again.
   again = fake.run(tmp_path, other, overwrite=True).execute()
   assert again == summary
-
-
-def test_machine_flags_may_change(finished):
-  directory.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
 
 
 def npz(path, shift=0.0):
@@ -155,18 +140,6 @@ def test_a_run_that_another_process_has_locked_is_rejected(tmp_path):
       fake.execute(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ['.lock']
   assert fake.execute(tmp_path, CONFIG)['rounds'] == 2
-
-
-def test_runs_in_one_directory_must_have_one_config(tmp_path, monkeypatch):
-  monkeypatch.setattr('bfl_tf.federation.evaluation.evaluate', fake.evaluate)
-  path = tmp_path / 'run'
-  first, same, other = (
-    fake.run(path, CONFIG.replace(seed=seed)) for seed in (0, 0, 1)
-  )
-  summary = first.execute()
-  assert same.execute() == summary
-  with pytest.raises(ValueError, match='--seed'):
-    other.execute()
 
 
 def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):

@@ -1,14 +1,12 @@
 """Tests of the files of a run with real training."""
 
-import csv
-import json
-
 import fake
 import numpy as np
 import pytest
 import tensorflow as tf
+import toys
 
-from bfl_tf import metrics, server, version
+from bfl_tf import server
 from bfl_tf.config.config import Config
 
 CONFIG = Config(
@@ -32,8 +30,7 @@ def finished(tmp_path_factory):
 
 
 def rows(path):
-  with open(path / 'metrics.csv', newline='', encoding='utf-8') as file:
-    return list(csv.DictReader(file))
+  return toys.table(path / 'metrics.csv')
 
 
 def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
@@ -54,25 +51,6 @@ def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
   last = {n: float(table[-1][n]) for n in summary['final']}
   assert summary['final'] == last
   assert {'accuracy', 'nll', 'validation_nll'} <= set(last)
-
-
-def test_contents_of_summary_predictions_and_partition(finished):
-  path, summary = finished
-  assert json.loads((path / 'summary.json').read_text('utf-8')) == summary
-  assert summary['version'] == version.__version__
-  assert (summary['num_trainable'], summary['num_variational']) == (15, 15)
-  with np.load(path / 'predictions.npz') as archive:
-    arrays = dict(archive)
-  probs = arrays.pop('probs')
-  assert probs.shape == (60, 3)
-  assert {array.shape for array in arrays.values()} == {(60,)}
-  right = metrics.is_correct(probs, arrays['labels'])
-  gain = metrics.ranking_gain(arrays['normalized_entropy'], right)
-  assert summary['final']['entropy_ranking'] == gain
-  counts = np.loadtxt(path / 'partition.csv', delimiter=',', skiprows=1)
-  assert counts[:, 0].tolist() == [0, 1, 2, 3]
-  # The training examples are those of 150 without validation.
-  assert counts[:, 1:].sum(0).tolist() == [40, 40, 40]
 
 
 def test_tensorboard_has_the_same_values_as_metrics(finished):
@@ -114,28 +92,3 @@ def test_a_diverged_run_has_scores_nan_and_is_finished(tmp_path):
   assert not (tmp_path / 'predictions.npz').exists()
   # The run is finished nevertheless.
   assert fake.train(tmp_path, config)['rounds'] == 1
-
-
-def test_a_class_without_test_examples_has_no_recall(tmp_path):
-  y = np.arange(60) % 3
-  x = np.eye(3)[y]
-  few = y[:20] < 2
-  names = ['in hospital', 'dead', 'other']
-  arrays = {
-    'x_test': x[:20][few], 'y_test': y[:20][few], 'class_names': names
-  }  # fmt: skip
-  np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
-  config = Config(
-    dataset=str(tmp_path / 'own.npz'), model='logistic',
-    num_workers=1, num_clients=1,
-    num_rounds=1, variant='deterministic',
-  )  # fmt: skip
-  fake.train(tmp_path / 'run', config)
-
-  def refuse(constant):
-    raise AssertionError(constant)
-
-  text = (tmp_path / 'run' / 'summary.json').read_text('utf-8')
-  final = json.loads(text, parse_constant=refuse)['final']
-  assert {f'recall_class_{name}' for name in names[:2]} <= set(final)
-  assert f'recall_class_{names[2]}' not in final

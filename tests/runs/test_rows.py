@@ -6,8 +6,6 @@ import pytest
 from bfl_tf import files
 from bfl_tf.runs import tables
 
-ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
-
 
 @pytest.fixture
 def folder(tmp_path):
@@ -48,15 +46,6 @@ def test_an_incomplete_last_line_is_ignored(tmp_path, cut):
     whole.add({'round': number, 'nll': 1 / 3, 'why': 'a, "b"'})
   path.write_bytes(path.read_bytes()[:-cut])
   assert tables.read(path) == whole[: 2 if cut < 40 else 1]
-
-
-def test_text_and_csv_file_of_a_table(tmp_path):
-  assert tables.table(ROWS).splitlines() == [
-    'site     nll  ece', 'a     0.5000    -', 'b          -    1',
-  ]  # fmt: skip
-  path = tmp_path / 'table.csv'
-  tables.write_csv(path, ROWS)
-  assert path.read_text('utf-8') == 'site,nll,ece\na,0.5,\nb,nan,1\n'
 
 
 def test_cleared_removes_only_earlier_results(folder):

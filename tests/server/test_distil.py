@@ -1,8 +1,5 @@
 """Tests of ensembles of a round's models and of their distillation."""
 
-import csv
-import re
-
 import fake
 import numpy as np
 import of_papers
@@ -34,8 +31,7 @@ def run(path, **settings):
   changes = {'num_clients': 10, 'clients_per_round': 0, 'client_parts': ()}
   changes |= {'server_step': (), 'num_rounds': 1} | settings
   summary = fake.train(path, fake.CONFIG.replace(**changes))
-  with (path / 'metrics.csv').open(newline='', encoding='utf-8') as file:
-    return summary, list(csv.DictReader(file))[-1]
+  return summary, toys.table(path / 'metrics.csv')[-1]
 
 
 def test_sharpening_matches_hand_computed_values():
@@ -153,19 +149,17 @@ def test_distillation_from_labels_reaches_a_high_accuracy():
   assert info['distillation_loss'] < np.log(3)
 
 
-@pytest.mark.parametrize('posterior', ['gaussian', 'pooled'])
-def test_distillation_keeps_the_pooled_scale(posterior):
+def test_distillation_keeps_the_pooled_scale():
   settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
   plain, _ = toys.execute(
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
   )
-  settings |= DISTIL | {'ensemble.posterior': posterior, 'num_mc_samples': 2}
+  settings |= DISTIL | {'ensemble.posterior': 'pooled', 'num_mc_samples': 2}
   state, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(state.model.scale, plain.model.scale)
   assert not toys.same(state.model.loc, plain.model.loc)
-  scale = groups['S'][0].scale
-  held = scale.max() < 1e-5
-  assert held == (posterior == 'pooled')
+  # Samples of the pooled posterior are points.
+  assert groups['S'][0].scale.max() < 1e-5
 
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
@@ -254,15 +248,6 @@ def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
   assert not toys.same(others['C:sgd'], others['C:swa'])
 
 
-def test_diverged_students_are_counted_and_have_scores_nan(tmp_path):
-  settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
-  _, columns = run(tmp_path / 'run', **settings)
-  assert float(columns['students_refused']) == 2
-  assert float(columns['members_rejected']) == 2
-  assert columns['accuracy_C:sgd'] == columns['nll_A+C+S:swa'] == 'nan'
-  assert float(columns['accuracy_A']) > 0.3
-
-
 def test_unions_exclude_members_that_are_not_finite():
   experiment = toys.experiment(**DISTIL)
   good = experiment.method.initial_weights()
@@ -288,35 +273,6 @@ def test_unions_exclude_members_that_are_not_finite():
   assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
 
 
-NO_STUDENTS = {'refine': (of_papers.STUDENTS,)}
-# Flag that the error must name, and the changes.
-INVALID = [
-  ('num_server_examples', {'num_server_examples': 0}),
-  ('distil.teachers', {'distil.teachers': ''}),
-  ('distil.teachers=A+X', {'distil.teachers': 'A+X'}),
-  ('distil.teachers=C', {'ensemble.groups': 'A', 'distil.teachers': 'C'}),
-  ('ensemble.groups=A,A', {'ensemble.groups': 'A,A'}),
-  ('ensemble.num_samples', {'ensemble.num_samples': 0}),
-  ('pooled', {'ensemble.posterior': 'pooled'}),
-  ('distil.swa_start', {'distil.swa_start': 99}),
-  ('distil.swa_cycle', {'distil.swa_cycle': 2.5}),
-  ('distil.swa_min_learning_rate', {'distil.swa_min_learning_rate': 0.1}),
-  ('predictor=A+B', {'predictor': 'A+B'}),
-  ('predictor=A', {'refine': (), 'predictor': 'A'}),
-  ('--start', {'start': ('distil',)}),
-  ('students.students', NO_STUDENTS),
-  ('students.students=A', {**NO_STUDENTS, 'students.students': ('A:adam',)}),
-  ('students.students', {**NO_STUDENTS, 'students.students': ('A:sgd',) * 2}),
-  ('num_unlabeled_examples', {'num_unlabeled_examples': 61}),
-]  # fmt: skip
-
-
-def test_invalid_settings_of_distillation_are_rejected():
-  for named, changes in INVALID:
-    with pytest.raises(ValueError, match=re.escape(named)):
-      toys.experiment(**DISTIL | changes)
-
-
 def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
   groups = {'ensemble.groups': 'C+B', 'distil.teachers': 'B', 'predictor': 'B'}
   _, mixture = run(tmp_path / '0', **DISTIL, **groups | {'ensemble.beta': 0.0})
@@ -327,10 +283,3 @@ def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
   )
   assert 0 < float(row['beta']) < 1
   assert fitted['final']['nll'] == pytest.approx(float(row['nll_B']))
-  with pytest.raises(ValueError, match='fits_beta needs group B'):
-    run(
-      tmp_path / 'no_group',
-      refine=('ensemble',),
-      num_server_examples=60,
-      **{'ensemble.fits_beta': True},
-    )

@@ -1,38 +1,29 @@
-"""Tests of server momentum by hand."""
+"""Tests of server momentum, FedAdam, FedYogi and FedAdagrad by hand."""
 
 import numpy as np
 import pytest
+import toys
+from toys import model, stepped
 
-from bfl_tf import federation, server, weights
-
-
-def model(loc, point, scale=0.5, buffers=(7,)):
-  scale = np.full(len(loc), scale)
-  vectors = loc, scale, point, buffers
-  return weights.Weights(*(np.asarray(v, np.float32) for v in vectors))
-
-
-def step(stage, pooled, reference, slots):
-  state = federation.State(0, pooled, slots, {})
-  return stage(state, reference, pooled, {}, np.zeros(2, np.int32))
+from bfl_tf import server
 
 
 def test_two_rounds_match_hand_computed_values():
   stage = server.Momentum(0.5)
-  broadcast = model([1, 0], [10])
+  broadcast = model([1, 0], 0.5, [10], [7])
   slots = {'momentum': stage.init(broadcast)}
   assert slots['momentum'].dtype == np.float64
 
   # At rest: v = m - w, and w + v = m.
-  pooled = model([3, -1], [14])
-  state, info = step(stage, pooled, broadcast, slots)
+  pooled = model([3, -1], 0.5, [14], [7])
+  state, info = stepped(stage, pooled, broadcast, slots)
   assert state.model.mean.tolist() == [3, -1, 14]
   assert state.slots['momentum'].tolist() == [2, -1, 4]
   assert info == {'velocity_norm': pytest.approx(21**0.5)}
 
   # v = [2, -1, 4] / 2 + [1, 1, -3] = [2, 0.5, -1]; w + v.
-  pooled = model([4, 0], [11], scale=0.25, buffers=[9])
-  state, info = step(stage, pooled, state.model, state.slots)
+  pooled = model([4, 0], 0.25, [11], [9])
+  state, info = stepped(stage, pooled, state.model, state.slots)
   assert state.model.loc.tolist() == [5, -0.5]
   assert state.model.point.tolist() == [13]
   assert state.slots['momentum'].tolist() == [2, 0.5, -1]
@@ -45,13 +36,50 @@ def test_two_rounds_match_hand_computed_values():
 def test_dampened_momentum_matches_hand_computed_values():
   """The velocity is a running average; the first update counts fully."""
   stage = server.Momentum(0.75, 0.75)
-  broadcast = model([1, 0], [10])
+  broadcast = model([1, 0], 0.5, [10], [7])
   slots = {'momentum': stage.init(broadcast)}
-  state, _ = step(stage, model([3, -1], [14]), broadcast, slots)
+  state, _ = stepped(stage, model([3, -1], 0.5, [14], [7]), broadcast, slots)
   assert state.model.mean.tolist() == [3, -1, 14]
   assert state.slots['momentum'].tolist() == [2, -1, 4]
 
   # v = 3/4 [2, -1, 4] + 1/4 [4, 1, -8] = [2.5, -0.5, 1]; w + v.
-  state, _ = step(stage, model([7, 0], [6]), state.model, state.slots)
+  state, _ = stepped(
+    stage, model([7, 0], 0.5, [6], [7]), state.model, state.slots
+  )
   assert state.slots['momentum'].tolist() == [2.5, -0.5, 1]
   assert state.model.mean.tolist() == [5.5, -1.5, 15]
+
+
+@pytest.mark.parametrize(
+  'optimizer, first, second',
+  [
+    # 1/4 + 4 and 1/4 + 1; then + 1 and + 16.
+    ('adagrad', [4.25, 1.25], [5.25, 17.25]),
+    # 1/4 + 4/2 and 1/4 + 1/2; then 2.25 - 1/2 and 0.75 + 16/2.
+    ('yogi', [2.25, 0.75], [1.75, 8.75]),
+    # 1/8 + 4/2 and 1/8 + 1/2; then half of each plus 1/2 and 16/2.
+    ('adam', [2.125, 0.625], [1.5625, 8.3125]),
+  ],
+)
+def test_two_rounds_of_an_optimizer_match_hand_computed_values(
+  optimizer, first, second
+):
+  stage = server.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
+  broadcast = model([1], 0.5, [10], [7])
+  slots = {'adaptive': stage.init(broadcast)}
+  # D = [2, -1], u = [1, -1/2].
+  state, _ = stepped(stage, model([3], 0.5, [9], [7]), broadcast, slots)
+  moved = 0.1 * np.array([1, -0.5]) / (np.sqrt(first) + 0.5)
+  np.testing.assert_allclose(state.model.mean, [1, 10] + moved, rtol=1e-7)
+  assert state.slots['adaptive']['second'].tolist() == first
+  # D = [-1, 4] from the current model, u = [0, 1.75].
+  pooled = model([4], 0.5, [5], [7])._replace(scale=np.float32([0.25]))
+  reference = pooled.replace_mean(pooled.mean - np.float32([-1, 4]))
+  state, info = stepped(stage, pooled, reference, state.slots)
+  step_of_second = 0.1 * 1.75 / (second[1] ** 0.5 + 0.5)
+  expected = reference.mean + [0, step_of_second]
+  np.testing.assert_allclose(state.model.mean, expected, rtol=1e-7)
+  assert state.slots['adaptive']['second'].tolist() == second
+  assert info == {'server_step_norm': pytest.approx(step_of_second)}
+  # The stage changes only means.
+  assert toys.same(state.model.scale, pooled.scale)

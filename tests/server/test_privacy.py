@@ -1,10 +1,8 @@
 """Tests of differential privacy: sensitivity, noise, epsilon and budget."""
 
-import csv
 import itertools
 import math
 import secrets
-import sys
 
 import fake
 import hypothesis
@@ -14,15 +12,15 @@ import of_papers
 import pytest
 from scipy import optimize, stats
 import toys
+from toys import model
 
-from bfl_tf import analysis, files, run_files, seeds, statistics, weights
+from bfl_tf import analysis, files, run_files, seeds, statistics
 from bfl_tf.federation import loop
 from bfl_tf.runs import directory
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
 from experiments.papers import pfl_research
 
-NONE = np.zeros(0, np.float32)
 CONFIG = fake.CONFIG.replace(
   client_parts=(),
   privacy='central',
@@ -31,11 +29,6 @@ CONFIG = fake.CONFIG.replace(
 # Beyond 2^63 and below 2^-63, updates are rejected.
 finite = st.floats(-(2.0**63), 2.0**63, width=32)
 positive = st.floats(2.0**-63, 2.0**63, width=32)
-
-
-def model(loc=(), scale=(), point=()):
-  """Returns weights without buffers."""
-  return weights.Weights(*map(np.float32, (loc, scale, point)), NONE)
 
 
 def release(mechanism, rule, reference, models, round_index=0):
@@ -209,8 +202,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   )
   summary = fake.execute(tmp_path, config)
   assert summary['rounds'] == config.final_round == 5
-  with open(tmp_path / 'metrics.csv', newline='', encoding='utf-8') as file:
-    rows = [*csv.DictReader(file)]
+  rows = toys.table(tmp_path / 'metrics.csv')
   assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
   assert summary['final']['epsilon'] == spent[4]
   # Later predictions have the seed of the last executed round.
@@ -271,43 +263,6 @@ def test_rejected_clients_affect_no_other_client_and_are_not_named():
   assert info['clients_rejected'] == len(requests[0]) > 0
   assert info['rejected'] == info['rejected_reasons'] == ''
   assert experiment.broadcast(state).num_examples == 0
-
-
-@pytest.mark.parametrize(
-  'named, changes',
-  [
-    ('--pooling=lp', {'pooling': 'lp', 'variant': 'flipout'}),
-    ('--pooling=median', {'pooling': 'median'}),
-    (
-      'kl_examples=all',
-      {'variant': 'flipout', 'flipout.kl_examples': 'all'},
-    ),
-    ('--weighting=size', {'weighting': 'size'}),
-    ('scaffold', {'client_parts': ('scaffold',)}),
-    ('sign_threshold', {'server_step': (of_papers.SIGN_THRESHOLD,)}),
-    ('ensemble', {'refine': ('ensemble',)}),
-    ('counter', {'client_parts': ('toys:Counter',)}),
-    ('feddyn', {'client_parts': ('feddyn',)}),
-    ('--checkpoint_every', {'checkpoint_every': 2}),
-    ('--central.delta', {'central.delta': 1e-300}),
-    ('--central.delta', {'central.delta': 0.5}),
-    ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
-    ('--client_parts=swag', {'method': 'swag'}),
-    ('--model', {'model': 'toys:normalized'}),
-    ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
-  ],
-)
-def test_settings_without_a_privacy_guarantee_are_rejected(named, changes):
-  with pytest.raises(ValueError, match=named):
-    config = toys.experiment(privacy='central', **changes).config
-    assert config.final_round
-
-
-def test_a_missing_package_is_an_error_with_the_extra_to_install(monkeypatch):
-  privacy.epsilon.cache_clear()
-  monkeypatch.setitem(sys.modules, 'dp_accounting', None)
-  with pytest.raises(ValueError, match=r'bfl_tf\[privacy\]'):
-    toys.experiment(privacy='central')
 
 
 def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):

@@ -2,49 +2,32 @@
 
 import numpy as np
 import pytest
+from toys import model, stepped
 
-from bfl_tf import federation, server, statistics, weights
+from bfl_tf import server, statistics
 from experiments.papers.noniid_techniques import sign_threshold
 
-SEED = np.zeros(2, np.int32)
 (VOTES,) = sign_threshold.SignThreshold.statistics
-
-
-def model(mean, scale=0.5):
-  loc = np.asarray(mean, np.float32)
-  return weights.Weights(
-    loc,
-    np.full(loc.size, scale, np.float32),
-    np.zeros(0, np.float32),
-    np.float32([7]),
-  )
 
 
 def votes(reference, updates, sizes):
   weighed = [
-    (statistics.ClientUpdate(client, size, model(mean)), size)
+    (statistics.ClientUpdate(client, size, model(mean, 0.5)), size)
     for client, (mean, size) in enumerate(zip(updates, sizes))
   ]
   return {VOTES: statistics.reduced(VOTES, weighed, reference)[0]}
 
 
-def execute(stages, reference, pooled, results, slots=None):
-  state = federation.State(0, pooled, slots or {}, {})
-  for stage in stages:
-    state, info = stage(state, reference, pooled, results, SEED)
-  return state, info
-
-
 def test_votes_and_means_match_hand_computed_values():
   """Updates are positive, negative or mixed; votes ignore client sizes."""
-  reference = model([1, 1, 1, 1])
+  reference = model([1, 1, 1, 1], 0.5)
   results = votes(
     reference,
     [[2, 0, 9, 1], [3, -1, 0, 5], [2, 0, 0.5, 5]],
     sizes=[1, 1, 100],
   )
   assert results[VOTES]['votes'].tolist() == [3, -3, -1, 2]
-  pooled = model([4, -2, 0.5, 6], scale=0.25)
+  pooled = model([4, -2, 0.5, 6], 0.25, (), [7])
   for threshold, expected, share in (
     (0, [4, -2, 0.5, 6], 0),
     (1, [4, -2, 0.5, 6], 0),
@@ -52,7 +35,7 @@ def test_votes_and_means_match_hand_computed_values():
     (3, [4, -2, 1, 1], 0.5),
   ):
     stage = sign_threshold.SignThreshold(3, 0, threshold=threshold)
-    state, info = execute([stage], reference, pooled, results)
+    state, info = stepped(stage, pooled, reference, {}, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
     # The stage changes only means.
@@ -61,7 +44,7 @@ def test_votes_and_means_match_hand_computed_values():
 
 
 def test_the_smallest_float32_update_counts_as_a_vote():
-  reference = model([1e-38])
+  reference = model([1e-38], 0.5)
   near = np.nextafter(np.float32(1e-38), np.float32(1))
   results = votes(reference, [[near], [near]], [1, 1])
   assert results[VOTES]['votes'].tolist() == [2]
@@ -74,7 +57,7 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
   decay, sizes = 0.5, [3, 1]
   share = np.array(sizes) / sum(sizes)
   w, v = rng.normal(size=30), np.zeros(30)
-  ours = model(w)
+  ours = model(w, 0.5)
   momentum = server.Momentum(decay)
   sign = sign_threshold.SignThreshold(2, 0, threshold=threshold)
   slots = {'momentum': momentum.init(ours)}
@@ -87,25 +70,10 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
     reference, clients = ours, ours.mean + updates.astype(np.float32)
     results = votes(reference, clients, sizes)
     pooled = reference.replace_mean(share @ clients)
-    state, _ = execute([momentum, sign], reference, pooled, results, slots)
+    state, _ = stepped(momentum, pooled, reference, slots, results)
+    state, _ = sign(state, reference, pooled, results, None)
     ours, slots = state.model, state.slots
     np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
   # The velocity contains all updates, also of weights with rate 0.
   assert agree.all() == (threshold == 0)
-
-
-def test_momentum_after_the_threshold_uses_the_remaining_update():
-  reference = model([0, 0])
-  results = votes(reference, [[2, 2], [4, -6]], [1, 1])
-  pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
-  chain = sign_threshold.SignThreshold(2, 0), server.Momentum(0.5)
-  state, _ = execute(chain, reference, pooled, results, slots)
-  assert state.slots['momentum'].tolist() == [4, 1]
-  assert state.model.loc.tolist() == [4, 1]
-
-
-def test_a_threshold_above_the_number_of_clients_is_rejected():
-  for num_clients, clients_per_round in ((2, 0), (10, 2)):
-    with pytest.raises(ValueError, match='threshold'):
-      sign_threshold.SignThreshold(num_clients, clients_per_round, 3)

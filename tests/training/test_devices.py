@@ -4,11 +4,8 @@ import threading
 import time
 
 import pytest
-import tensorflow as tf
-import toys
 
 from bfl_tf import training
-from bfl_tf.training import devices
 
 
 def test_every_job_runs_once_and_a_worker_runs_one_job_at_a_time():
@@ -84,20 +81,3 @@ def test_closing_the_results_waits_for_running_jobs():
   next(results)
   results.close()
   assert sorted(started) == sorted(ended) and len(started) < 10
-
-
-def test_there_are_as_many_strategies_as_workers():
-  assert len(training.strategies(1)) == 1
-  assert len(training.strategies(1, clients_per_device=2)) == 2
-  assert len(training.strategies()) == len(tf.config.list_logical_devices())
-
-
-def test_mixed_precision_is_rejected_without_bfloat16_instructions(monkeypatch):
-  monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
-  with pytest.raises(ValueError, match='--mixed_precision'):
-    toys.experiment(mixed_precision=True)
-
-
-def test_the_number_of_workers_is_bounded_by_the_machine():
-  cores = training.bounded(0)
-  assert [training.bounded(n) for n in (1, 10**9)] == [1, 4 * cores]

@@ -92,17 +92,6 @@ def test_one_hot_targets_train_like_labels():
   assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
 
 
-def test_training_examples_can_be_replaced_for_a_task():
-  worker = toys.worker()
-  task = toys.task(toys.start(worker))
-  others = toys.TRAIN.x[::-1].copy()
-  plain = worker.train(task)
-  swapped = worker.train(task, others)
-  assert not toys.same(plain.model, swapped.model)
-  assert toys.same(worker.train(task, others).model, swapped.model)
-  assert toys.same(worker.train(task, toys.TRAIN.x).model, plain.model)
-
-
 def test_cyclic_rates_fall_linearly_and_restart():
   worker = toys.worker(cycle_length=3, cycle_floor=0.5)
   result = worker.train(toys.task(toys.start(worker), range(64), rate=0.4))

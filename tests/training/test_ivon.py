@@ -12,7 +12,6 @@ from bfl_tf import clients, seeds, training
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
 PRIOR = 0.0, IVON.prior_scale**-2
-FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
 
 
 def printed(m, scale, normals, gradient, num_examples, eta=PRIOR, mu=0.0):
@@ -141,13 +140,3 @@ def test_kl_reductions_and_the_largest_scale():
   np.testing.assert_allclose(tied[0], weak[0], rtol=0.05)
   capped = end(20.0, max_scale=0.1)[1]
   assert np.all(capped <= 0.1 + 1e-6)
-
-
-def test_a_second_posterior_is_rejected():
-  swag, flipout = {'client_parts': ('swag',)}, {'variant': 'flipout'}
-  for named, changes in (
-    ('--variant', flipout),
-    ('ivon and --client_parts=swag', swag),
-  ):
-    with pytest.raises(ValueError, match=named):
-      toys.experiment(**FITTED, **changes)
