@@ -105,8 +105,9 @@ def main() -> int:
   }
   for name, (flags_of, reason) in space.refused.items():
     rows[name] = groups.Group(flags_of, failures={0: reason})
-  _mark(rows.values())
-  compare.check([*rows.values()], compare.output(root), _keys())
+  # A wrong --names or --baseline fails before any run.
+  every = [group for row in rows.values() for group in _with_ensemble(row)]
+  compare.check(every, compare.output(root), _keys())
   seeds = command_line.seeds(_SEEDS.value)
   trials = _trials(fixed, typed, space)
   if trials:
@@ -293,9 +294,9 @@ def _choose(points, trials, space, root):
   return chosen
 
 
-def _ensembles(runs, members):
-  """Writes the ensembles of a setting; returns its row."""
-  size, several = _ENSEMBLE.value, groups.Group({})
+def _fill(several, runs, members):
+  """Writes the ensembles of a setting, and adds them to its row."""
+  size = _ENSEMBLE.value
   for place, run in enumerate(runs):
     others = members[place * (size - 1) :][: size - 1]
     folder = run.directory.with_name(f'{run.directory.name}_ensemble{size}')
@@ -305,7 +306,6 @@ def _ensembles(runs, members):
       several.runs[run.config.seed] = folder
     else:
       several.failures[run.config.seed] = 'a member is not finished'
-  return several
 
 
 def _compare(rows, points, members, root):
@@ -322,12 +322,11 @@ def _compare(rows, points, members, root):
       for run in points.get(name, [])
       if not run.is_done
     }
-    found += own
-    if _ENSEMBLE.value > 1 and points.get(name):
-      several = _ensembles(points[name], members[name])
-      several.settings = {**own[-1].settings, 'ensemble': f'{_ENSEMBLE.value}'}
-      found.append(several)
-  _mark(found)
+    for group, *several in map(_with_ensemble, own):
+      found += [group, *several]
+      if several:
+        several[0].failures |= group.failures
+        _fill(*several, points.get(name, []), members.get(name, []))
   compare.report(found, compare.output(root), _keys())
 
 
@@ -337,10 +336,13 @@ def _keys():
   return keys + ['ensemble'] * (_ENSEMBLE.value > 1)
 
 
-def _mark(rows):
-  """Adds the number of runs that predict to the settings of rows."""
-  for group in rows if _ENSEMBLE.value > 1 else ():
-    group.settings.setdefault('ensemble', '1')
+def _with_ensemble(group):
+  """Returns a row, and the row of its ensembles with --ensemble."""
+  if _ENSEMBLE.value < 2:
+    return [group]
+  group.settings['ensemble'] = '1'
+  several = {**group.settings, 'ensemble': f'{_ENSEMBLE.value}'}
+  return [group, groups.Group(several)]
 
 
 if __name__ == '__main__':

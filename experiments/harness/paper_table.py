@@ -1,4 +1,4 @@
-"""The LaTeX table of a comparison, as a paper prints it; it needs booktabs.
+"""The LaTeX table of a comparison; it needs booktabs, and graphicx if wide.
 
 A setting is a row, and the scores in one task are a group of columns. Fractions
 are printed in percent. The best value of each task is bold, with all values
@@ -17,6 +17,7 @@ _SPECIAL = {
   '^': r'\textasciicircum{}',
 }  # fmt: skip
 
+_MOST_COLUMNS = 4
 _SHORT = {'nll': 'NLL (nats)', 'ece': 'ECE', 'brier': 'Brier score'}
 
 
@@ -51,11 +52,14 @@ def tex(
     [*map(_escaped, row), *(_cell(at.get((row, *place))) for place in columns)]
     for row in dict.fromkeys(map(row_of, lines))
   ]
+  # A wider table is shrunk to the width of the text.
+  is_wide = len(columns) > _MOST_COLUMNS
   return '\n'.join(
     [
       r'\begin{table}',
       r'\centering',
       rf'\caption{{{_escaped(caption)}}}',
+      *[r'\resizebox{\linewidth}{!}{%'] * is_wide,
       rf'\begin{{tabular}}{{{"l" * len(names)}{"r" * len(columns)}}}',
       r'\toprule',
       *_groups(tasks, len(names), len(scores)),
@@ -63,7 +67,7 @@ def tex(
       r'\midrule',
       *_rows(body),
       r'\bottomrule',
-      r'\end{tabular}',
+      r'\end{tabular}' + '}' * is_wide,
       r'\end{table}',
       '',
     ]
