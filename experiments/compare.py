@@ -111,7 +111,8 @@ def report(
     files.write_text(folder / 'compared.md', f'{text}\n')
     caption += (
       ' Bold: the best value of a task, and those that do not differ from it '
-      'significantly by this test, corrected over the settings of the task.'
+      "significantly: Student's paired test, corrected by Holm over the "
+      'settings of the task.'
     )
     tex = paper_table.tex(lines, [] if _NAMES.value else keys, caption)
     files.write_text(folder / 'compared.tex', tex)
