@@ -34,7 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OURS = ('bfl_tf', 'experiments', '__main__')
 # Longest time between SIGTERM and the end of the process.
 _GRACE_SECONDS = 4
-_given = flagfile.Given()
+_given = flagfile.TypedFlags()
 
 
 def define() -> None:

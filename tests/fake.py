@@ -65,7 +65,7 @@ def reply(experiment, state, client) -> Reply:
   )
 
 
-def evaluate(experiment, played, last) -> evaluation.Evaluated:
+def evaluate(experiment, played, last) -> evaluation.RoundScores:
   """Returns scores that depend on every bit of the model's mean."""
   del last
   labels = experiment.dataset.test.y
@@ -74,7 +74,7 @@ def evaluate(experiment, played, last) -> evaluation.Evaluated:
     rng.dirichlet(np.ones(experiment.dataset.num_classes), len(labels)),
     *rng.random([3, len(labels)]),
   )
-  return evaluation.Evaluated(
+  return evaluation.RoundScores(
     {name: float(rng.random()) for name in metrics.SCORES}, predictive, None
   )
 

@@ -24,7 +24,7 @@ _OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
 _DARK = 128
 
 
-class Other(NamedTuple):
+class OutOfDistribution(NamedTuple):
   """Out-of-distribution examples.
 
   Attributes:
@@ -38,7 +38,7 @@ class Other(NamedTuple):
 
 def other(
   distance: str, text: str, like: data.Dataset, count: int = 0
-) -> Other:
+) -> OutOfDistribution:
   """Loads out-of-distribution examples in the shape of the run's inputs.
 
   Args:
@@ -57,10 +57,10 @@ def other(
     name, split=split or default, like=like, resize=True, flag=distance
   )
   shown = pathlib.Path(name).stem if kind in names.FILES else name
-  return Other(distance, shown, x[subset(len(x), count)])
+  return OutOfDistribution(distance, shown, x[subset(len(x), count)])
 
 
-class Evaluated(NamedTuple):
+class UncertaintyTables(NamedTuple):
   """Results of an uncertainty evaluation.
 
   Attributes:
@@ -74,11 +74,11 @@ class Evaluated(NamedTuple):
 
 def evaluate(
   run: loading.LoadedRun,
-  others: Sequence[Other],
+  others: Sequence[OutOfDistribution],
   num_samples: int | None = None,
   num_examples: int = 0,
   corrupt: bool = True,
-) -> Evaluated:
+) -> UncertaintyTables:
   """Runs all four parts of the evaluation.
 
   Args:
@@ -123,7 +123,7 @@ def evaluate(
     if corrupt and not trained.task.is_numeric:
       seed = trained.config.seed_of_data
       tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
-  return Evaluated(tables, tuple(remarks))
+  return UncertaintyTables(tables, tuple(remarks))
 
 
 def subset(size: int, count: int) -> np.ndarray:
@@ -140,7 +140,7 @@ def measures(prediction: AnyPrediction) -> tuple[str, ...]:
 
 
 def detection(
-  inside: AnyPrediction, outside: AnyPrediction, other: Other
+  inside: AnyPrediction, outside: AnyPrediction, other: OutOfDistribution
 ) -> Iterator[Row]:
   """Yields the detection scores of each uncertainty measure."""
   for measure in measures(inside):

@@ -24,7 +24,7 @@ _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
 @dataclasses.dataclass
-class Given:
+class TypedFlags:
   """Settings, and names of the flags on the command line.
 
   Attributes:
@@ -97,7 +97,7 @@ def read(
 
 def split(
   values: flags.FlagValues, arguments: Sequence[str], known_settings: Fields
-) -> tuple[list[str], Given]:
+) -> tuple[list[str], TypedFlags]:
   """Separates the flags of absl from the settings of methods.
 
   Typed flags follow those of files, whatever their order, so that they are
@@ -105,7 +105,7 @@ def split(
   """
   of_files: list[str] = []
   rest: list[str] = []
-  given = Given()
+  given = TypedFlags()
   typed: dict[str, str] = {}
   words = list(arguments[1:])
   while words:

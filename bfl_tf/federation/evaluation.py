@@ -11,7 +11,7 @@ from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
 
-class Evaluated(NamedTuple):
+class RoundScores(NamedTuple):
   """Result of an evaluation."""
 
   scores: dict[str, Any]
@@ -19,7 +19,7 @@ class Evaluated(NamedTuple):
   groups: ensembles.Predicted | None
 
 
-def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
+def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   """Scores a round on test examples, and on validation examples if any.
 
   Args:
@@ -51,7 +51,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
       scores['scale_ratio'] = scores['median_scale'] / initial
   if last and dataset.calibration is not None:
     scores['temperature'] = _temperature(experiment, result.state, likelihood)
-  return Evaluated(scores, predictive, groups)
+  return RoundScores(scores, predictive, groups)
 
 
 def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:

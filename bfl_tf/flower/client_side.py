@@ -58,7 +58,7 @@ def query(
 ) -> flwr_app.Message:
   """Returns this node's client number and the summary of its own file."""
   reply: dict[str, Any] = {'client': _number(context), 'data_summary': ''}
-  own = Own.of(context.node_config)
+  own = OwnFile.of(context.node_config)
   if own.data:
     flags = messages.unpack(message.content)['flags']
     _, dataset = read(flags, own)
@@ -78,7 +78,7 @@ def train(
     _check_client(context, sent.client)
   elif {'memory', 'data'} & set(node):
     raise ValueError('the settings of a node must not be sent by the server')
-  site = of(sent.flags, Own.of(node), sent.summary, sent.digest)
+  site = of(sent.flags, OwnFile.of(node), sent.summary, sent.digest)
   update = site.train(sent, str(node.get('memory', '')))
   content = messages.pack({'update': update})
   return flwr_app.Message(content, reply_to=message)
@@ -95,7 +95,7 @@ def evaluate(
   _check_client(context, question.client)
   node = context.node_config
   memory_dir, name = (str(node.get(key, '')) for key in ('memory', 'name'))
-  reply = {**answer(question, Own.of(node), memory_dir), 'name': name}
+  reply = {**answer(question, OwnFile.of(node), memory_dir), 'name': name}
   return flwr_app.Message(messages.pack(reply), reply_to=message)
 
 
@@ -142,7 +142,9 @@ class Site:
     client, memory = order.client, order.memory
     kept = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
-      kept = client_state.Kept.of(memory_dir, order.run, order.flags, client)
+      kept = client_state.MemoryFolder.of(
+        memory_dir, order.run, order.flags, client
+      )
       # A resumed server restarts at most this many rounds back.
       back = self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
@@ -160,7 +162,7 @@ class Site:
     return update
 
 
-class Own(NamedTuple):
+class OwnFile(NamedTuple):
   """The node's own data file and its settings.
 
   Attributes:
@@ -172,7 +174,7 @@ class Own(NamedTuple):
   settings: tuple[tuple[str, Any], ...] = ()
 
   @classmethod
-  def of(cls, node_config: Mapping[str, Any]) -> 'Own':
+  def of(cls, node_config: Mapping[str, Any]) -> 'OwnFile':
     """Reads a SuperNode's --node-config."""
     keys = {name: name.replace('_', '-') for name in _SETTINGS}
     if unknown := set(node_config) - {*_KEYS, *keys.values()}:
@@ -187,7 +189,7 @@ class Own(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def of(
   flags: str,
-  own: Own = Own(),  # noqa: B008
+  own: OwnFile = OwnFile(),  # noqa: B008
   summary: str = '',
   digest: str = '',
 ) -> Site:
@@ -226,7 +228,7 @@ def of(
   return Site(plan, partition.__getitem__, worker)
 
 
-def read(flags: str, own: Own) -> tuple[Config, Dataset]:
+def read(flags: str, own: OwnFile) -> tuple[Config, Dataset]:
   """Returns the config and the examples of a node."""
   config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
@@ -268,7 +270,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
 
 
 def answer(
-  question: messages.Question, own: Own, memory_dir: str = ''
+  question: messages.Question, own: OwnFile, memory_dir: str = ''
 ) -> Mapping[str, Any]:
   """Returns sums over the held-out examples of a node's own file."""
   share = 'test' if question.share == 'personal' else question.share
@@ -296,7 +298,7 @@ def answer(
   if question.share == 'personal' or trained.needs_site:
     memory = None
     if question.accepted >= 0:
-      kept = client_state.Kept.of(
+      kept = client_state.MemoryFolder.of(
         memory_dir, question.run, question.flags, question.client
       )
       memory = kept.take(question.accepted)

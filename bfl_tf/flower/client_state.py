@@ -21,13 +21,15 @@ _SAME_RUN = (*config.MACHINE_FIELDS, 'num_rounds')
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class MemoryFolder:
   """A directory with one file per round whose memory may be valid."""
 
   path: pathlib.Path
 
   @classmethod
-  def of(cls, directory: str, run: str, flags: str, client: int) -> 'Kept':
+  def of(
+    cls, directory: str, run: str, flags: str, client: int
+  ) -> 'MemoryFolder':
     """Returns the storage of one client in one run.
 
     Raises:

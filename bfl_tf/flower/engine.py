@@ -33,7 +33,7 @@ class Engine(engine.Engine):
     digests: Digest of the summary of each client's file, by client.
   """
 
-  nodes: nodes_lib.Simulated | nodes_lib.Numbered
+  nodes: nodes_lib.SimulatedNodes | nodes_lib.SuperNodes
   window: int = 2
   run: str = ''
   summary: str = ''

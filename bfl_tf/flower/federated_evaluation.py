@@ -38,7 +38,7 @@ class FederatedEvaluation:
     names: Client number and name of the node, by client.
   """
 
-  numbered: nodes.Numbered
+  numbered: nodes.SuperNodes
   introduced: Mapping[int, data_summaries.DataSummary]
   trained: model.Trained
   score: str

@@ -20,7 +20,7 @@ _START_SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Simulated:
+class SimulatedNodes:
   """Nodes of a simulation: all see the same data and may train any client."""
 
   grid: serverapp.Grid
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 @dataclasses.dataclass
-class Numbered:
+class SuperNodes:
   """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
@@ -98,7 +98,7 @@ class Numbered:
   @classmethod
   def of(
     cls, grid: serverapp.Grid, flags: str, num_clients: int, seconds: float
-  ) -> 'Numbered':
+  ) -> 'SuperNodes':
     """Waits until all clients have a node.
 
     Raises:

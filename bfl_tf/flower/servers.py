@@ -28,7 +28,7 @@ from bfl_tf.analysis import report_files
 from bfl_tf.federation import run_data, stopping
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
-from bfl_tf.flower.nodes import Numbered
+from bfl_tf.flower.nodes import SuperNodes
 from bfl_tf.runs import directory, flags_file
 
 app = serverapp.ServerApp()
@@ -121,7 +121,7 @@ def _introduced(grid, config, settings):
     ValueError: Only some nodes have a file, or a summary cannot be read.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
-  nodes = Numbered.of(
+  nodes = SuperNodes.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )
   summaries = {c: nodes.summaries[c] for c in range(config.num_clients)}

@@ -184,7 +184,7 @@ def main() -> None:
 
   @server.main()
   def execute_run(grid, unused_context):
-    flower = engine.Engine(nodes.Simulated(grid, window), window)
+    flower = engine.Engine(nodes.SimulatedNodes(grid, window), window)
     runs.Run(config, path, engine=flower, overwrite=bool(replace)).execute()
 
   run_apps(server, client_side.app, window, num_processes(config))

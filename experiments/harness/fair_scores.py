@@ -34,7 +34,7 @@ NAMES = (
 
 def load_others(
   dataset: data.Dataset, names: Mapping[str, str]
-) -> list[uncertainty.Other]:
+) -> list[uncertainty.OutOfDistribution]:
   """Loads data sets for out-of-distribution detection, by their distance."""
   return [
     uncertainty.other(distance, name, dataset, _EXAMPLES)
@@ -46,7 +46,7 @@ def of_run(
   path: pathlib.Path,
   config: config_lib.Config,
   dataset: data.Dataset,
-  others: Iterable[uncertainty.Other],
+  others: Iterable[uncertainty.OutOfDistribution],
 ) -> dict[str, str]:
   """Returns scores on test examples, bytes and memory of a finished run.
 

@@ -22,7 +22,7 @@ OUTSIDE = prediction([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.4])
 
 
 def test_detection_scores_equal_those_computed_by_hand():
-  other = uncertainty.Other('far', 'noise', np.zeros([2, 1]))
+  other = uncertainty.OutOfDistribution('far', 'noise', np.zeros([2, 1]))
   rows = {
     r['measure']: r for r in uncertainty.detection(INSIDE, OUTSIDE, other)
   }

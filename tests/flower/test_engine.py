@@ -26,7 +26,9 @@ FEDBE = {
 def engine(change=lambda reply: reply, configs=None, **settings):
   """Returns an engine on six simulated nodes, or on the given nodes."""
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
-  found = nodes.Numbered(grid, '') if configs else nodes.Simulated(grid, 6)
+  found = (
+    nodes.SuperNodes(grid, '') if configs else nodes.SimulatedNodes(grid, 6)
+  )
   return Engine(found, **settings)
 
 

@@ -198,7 +198,7 @@ def test_nodes_score_the_personal_models_that_they_keep(
   with pytest.raises(ValueError, match='on the nodes'):
     trained.personal('1')
   for client, row in enumerate(rows):
-    kept = client_state.Kept.of(
+    kept = client_state.MemoryFolder.of(
       str(tmp_path / 'memory'), str(path), flags, client
     )
     found = trained.with_memory(kept.take(1))

@@ -83,7 +83,7 @@ def test_the_pooled_posterior_is_bayesian_linear_regression(
     **{'gaussian.noise': 'known', 'gaussian.noise_scale': NOISE}, **method,
   )  # fmt: skip
   grid = grids.Grid({client: {} for client in range(CLIENTS)})
-  engine = Engine(nodes.Simulated(grid, CLIENTS)) if on_flower else Local()
+  engine = Engine(nodes.SimulatedNodes(grid, CLIENTS)) if on_flower else Local()
   # A second round of PVI uses the factors of the first one.
   rounds = 2 if 'client_parts' in method else 1
   first, *_, last = toys.rounds(experiment, rounds, engine=engine)

@@ -23,7 +23,7 @@ def flags(**changes):
 
 def test_the_node_config_sets_how_a_file_is_read(tmp_path):
   *files, _ = wines.wine(tmp_path)
-  own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
+  own = client_side.OwnFile.of({'data': files[1], 'ignore-columns': 'a,b'})
   received = flags(partition='natural', label_column='c')
   _, dataset = client_side.read(received, own)
   assert [f.column for f in dataset.features] == list('cdefghijklm')
@@ -42,7 +42,7 @@ def test_the_server_sees_no_cell_of_an_unreadable_file(tmp_path):
     node = {'partition-id': 0, 'data': str(path)}
     grid = grids.Grid({10: node})
     with pytest.raises(ValueError, match='have no SuperNode') as info:
-      nodes.Numbered.of(grid, received, 1, 0.5)
+      nodes.SuperNodes.of(grid, received, 1, 0.5)
     return str(info.value)
 
   named = 'Mrs Smith' + first[first.index(',') :]
@@ -59,7 +59,7 @@ def test_the_node_config_sets_the_held_out_share(tmp_path):
     partition='natural', test_fraction=0.3, validation_split=0.5,
     num_clients=1,
   )  # fmt: skip
-  own = client_side.Own.of(
+  own = client_side.OwnFile.of(
     {'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3}
   )
   _, dataset = client_side.read(received, own)
@@ -76,7 +76,7 @@ class TestMemories:
   """Tests of memories: only those of accepted updates are used."""
 
   def kept(self, tmp_path):
-    return client_state.Kept.of(str(tmp_path), '/run', flags(), 3)
+    return client_state.MemoryFolder.of(str(tmp_path), '/run', flags(), 3)
 
   def memory(self, number):
     return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
@@ -100,7 +100,7 @@ class TestMemories:
     kept, other = self.kept(tmp_path), self.kept(tmp_path)
     if changed in ('client', 'run'):
       run, client = ('/run', 4) if changed == 'client' else ('/other', 3)
-      other = client_state.Kept.of(str(tmp_path), run, flags(), client)
+      other = client_state.MemoryFolder.of(str(tmp_path), run, flags(), client)
     number = int(changed == 'round')
     other.put(number, self.memory(0))
     stored = other.path / f'round-{number}.npz'
@@ -135,7 +135,9 @@ class TestMemories:
 
   def test_runs_seeds_and_clients_have_separate_memories(self, tmp_path):
     def path(run, client=0, **changes):
-      kept = client_state.Kept.of(str(tmp_path), run, flags(**changes), client)
+      kept = client_state.MemoryFolder.of(
+        str(tmp_path), run, flags(**changes), client
+      )
       return kept.path
 
     assert path('/a') == path('/a', num_rounds=7)
@@ -149,12 +151,12 @@ class TestNumbered:
   def test_the_first_of_two_nodes_with_the_same_number_is_used(self):
     configs = {7: 1, 8: 0, 9: 1, 10: 5}
     grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
-    assert nodes.Numbered(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
+    assert nodes.SuperNodes(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
 
   def test_a_node_that_answers_late_is_used(self):
     grid = grids.Grid({7: {'partition-id': 0}})
     answer, grid.answer = grid.answer, lambda reply: None
-    numbered = nodes.Numbered(grid, '')
+    numbered = nodes.SuperNodes(grid, '')
     assert numbered([0]) == {}
     (number,) = numbered.pending.values()
     grid.answer = answer
@@ -164,7 +166,7 @@ class TestNumbered:
 
   def test_a_node_keeps_its_number_until_it_leaves(self):
     grid = grids.Grid({9: {'partition-id': 0}})
-    numbered = nodes.Numbered(grid, '')
+    numbered = nodes.SuperNodes(grid, '')
     assert numbered([0, 1]) == {0: 9}
     grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
     # A node keeps its number.
@@ -179,7 +181,7 @@ class TestNumbered:
       np.savez(tmp_path / f'{name}.npz', **arrays)
     first, other = (f'{tmp_path}/{name}.npz' for name in 'ab')
     grid = grids.Grid({9: {'partition-id': 0, 'data': first}})
-    numbered = nodes.Numbered(grid, flags(partition='natural', num_clients=1))
+    numbered = nodes.SuperNodes(grid, flags(partition='natural', num_clients=1))
     assert numbered([0]) == {0: 9}
     grid.node_configs = {7: {'partition-id': 0, 'data': other}}
     assert numbered([0]) == numbered([0]) == {}

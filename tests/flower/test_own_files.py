@@ -174,7 +174,7 @@ def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
 
 def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
   file, *_, server = wine(tmp_path)
-  own = client_side.Own(file)
+  own = client_side.OwnFile(file)
   flags = '\n'.join(
     flags_file.flag_lines(Config.of(wines.SETTINGS | {'dataset': server}))
   )

@@ -89,6 +89,6 @@ def test_the_number_of_simulated_nodes_is_limited(
 
 
 def test_sampled_clients_are_spread_evenly_over_the_nodes():
-  assigned = nodes.Simulated(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
+  assigned = nodes.SimulatedNodes(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
   assert assigned([0, 3, 6]) == {0: 7, 3: 8, 6: 9}
   assert assigned(range(4)) == {0: 7, 1: 8, 2: 9, 3: 7}
