@@ -5,11 +5,11 @@
   python -m experiments.fair --step=tables --output_dir=results/fair
 
 tune runs eight trials per method on a part of the training examples, with
-random values from the ranges below. score chooses the trial with the lowest
-validation NLL (of the personal models, if the method has them). It trains with
-its values on all training examples, in each setting, with five seeds. Both
-append a row per run to a .csv file, and skip runs that have a row. tables
-writes tables of scores, cost and chosen values, and two figures.
+random values from the ranges in its method file. score chooses the trial with
+the lowest validation NLL (of the personal models, if the method has them). It
+trains with its values on all training examples, in each setting, with five
+seeds. Both append a row per run to a .csv file, and skip runs that have a row.
+tables writes tables of scores, cost and chosen values, and two figures.
 --comparison=imagenet tunes in each setting, on the features of
 `experiments.papers.imagenet_features` in the directory runs/features.
 --methods=mine.flags runs a method file; its learning rate is tuned. Exit code

@@ -132,12 +132,17 @@ def main() -> int:
       for name in trials.keys() - chosen.keys():
         rows[name].failures = {0: 'no trial has all its seeds'}
       points = _final(chosen, root, seeds)
-    members = _members(points)
-    every = {name: runs + members[name] for name, runs in points.items()}
-    failed += _run(every, root, 'runs')
+    failed += _run(
+      {
+        name: [each for run in runs for each in _members(run)]
+        for name, runs in points.items()
+      },
+      root,
+      'runs',
+    )
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  _compare(rows, points, members, root)
+  _compare(rows, points, root)
   return int(bool(failed or len(rows) > len(points)))
 
 
@@ -221,16 +226,9 @@ def _checked(points, trials, root):
   return reasons
 
 
-def _members(points):
-  """Returns the other members of all ensembles, by name of the setting."""
-  return {
-    name: [
-      _member(run, number)
-      for run in runs
-      for number in range(1, _ENSEMBLE.value)
-    ]
-    for name, runs in points.items()
-  }
+def _members(run):
+  """Returns a run and the other members of its ensemble."""
+  return [run, *(_member(run, n) for n in range(1, _ENSEMBLE.value))]
 
 
 def _member(run, number):
@@ -294,21 +292,21 @@ def _choose(points, trials, space, root):
   return chosen
 
 
-def _fill(several, runs, members):
+def _fill(several, runs):
   """Writes the ensembles of a setting, and adds them to its row."""
-  size = _ENSEMBLE.value
-  for place, run in enumerate(runs):
-    others = members[place * (size - 1) :][: size - 1]
-    folder = run.directory.with_name(f'{run.directory.name}_ensemble{size}')
-    if all(each.is_done for each in (run, *others)):
+  for run in runs:
+    members = _members(run)
+    name = f'{run.directory.name}_ensemble{len(members)}'
+    folder = run.directory.with_name(name)
+    if all(each.is_done for each in members):
       if not run_files.is_finished(folder):
-        ensembles.write([each.directory for each in (run, *others)], folder)
+        ensembles.write([each.directory for each in members], folder)
       several.runs[run.config.seed] = folder
     else:
       several.failures[run.config.seed] = 'a member is not finished'
 
 
-def _compare(rows, points, members, root):
+def _compare(rows, points, root):
   """Writes the comparison of the finished runs."""
   done = study.finished(points)
   if not done:
@@ -326,7 +324,7 @@ def _compare(rows, points, members, root):
       found += [group, *several]
       if several:
         several[0].failures |= group.failures
-        _fill(*several, points.get(name, []), members.get(name, []))
+        _fill(*several, points.get(name, []))
   compare.report(found, compare.output(root), _keys())
 
 

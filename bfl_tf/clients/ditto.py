@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training
-from bfl_tf.clients import proximal
+from bfl_tf.clients import keep_local, proximal
 from bfl_tf.declare.settings import setting
-
-_KEPT = ('loc', 'scale', 'point', 'buffers')
 
 
 @dataclasses.dataclass(frozen=True)
-class Ditto(training.Part):
+class Ditto(keep_local.KeepLocal):
   """Trains a personal model after the model that the client sends."""
 
   weight: float = setting(
@@ -35,14 +32,11 @@ class Ditto(training.Part):
 
   name = 'ditto'
 
-  def init_memory(self, model):
-    return {name: getattr(model, name) for name in _KEPT}
-
   def second_training(self):
     return _Personal(self.weight)
 
-  def personal(self, model, memory):
-    return model._replace(**memory, factor=model.factor[:0])
+  def finish(self, model, carry, trace):
+    return model, None, None  # The second training returns the memory.
 
 
 class _Personal(proximal.Proximal):
@@ -51,5 +45,4 @@ class _Personal(proximal.Proximal):
   def initial(self, start, shared, memory):
     return start._replace(**memory)
 
-  def finish(self, model, carry, trace):
-    return model, None, {name: getattr(model, name) for name in _KEPT}
+  finish = keep_local.KeepLocal.finish

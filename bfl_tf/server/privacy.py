@@ -189,6 +189,10 @@ class Central(Privacy):
     return within
 
   def notes(self):
+    few = (
+      'warning: noise hides the average of fewer than 20 clients: the model '
+      'may be useless',
+    )
     return (
       f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
       f'removed, of {self.population} clients, {self.cohort} expected per '
@@ -197,11 +201,7 @@ class Central(Privacy):
       'of metrics.csv and no count in partition.csv. It holds only while '
       'secret.key is secret, and counts normalization and the division of the '
       'data as fixed in advance',
-      *[
-        'warning: noise hides the average of fewer than 20 clients: the model '
-        'may be useless'
-      ]
-      * (self.population < 20),
+      *(few if self.population < 20 else ()),
     )
 
 
