@@ -332,7 +332,7 @@ class Run:
       self._progress.say(
         f'warning: the final nll is above {guess:.3g}, which equal '
         'probabilities of all classes have: lower --client_learning_rate, or '
-        "the settings of --method, such as a part's damping"
+        'a damping such as --fedlap.damping'
       )
     if self._config.model == 'logistic':
       self._progress.say(
