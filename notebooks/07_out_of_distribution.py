@@ -52,8 +52,8 @@ known = digits.target < 5
 rng = np.random.default_rng(0)
 shuffled = images[known].reshape(-1, 64)[:, rng.permutation(64)]
 OTHERS = [
-  uncertainty.Other('near', '5 to 9', images[~known]),
-  uncertainty.Other('far', 'shuffled', shuffled.reshape(-1, 8, 8, 1)),
+  uncertainty.OutOfDistribution('near', '5 to 9', images[~known]),
+  uncertainty.OutOfDistribution('far', 'shuffled', shuffled.reshape(-1, 8, 8, 1)),
 ]
 scratch = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(scratch.name)
