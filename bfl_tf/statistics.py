@@ -1,14 +1,9 @@
-"""Statistics over the clients' updates, computed on the server.
+"""Sums over the clients' updates of the terms of a server part.
 
-A pooling rule, a moment and a table of stored updates are all a *Statistic*:
-
-  accumulate(update, weight, reference) -> sums    sums of one client
-  merge(sums, sums) -> sums                        in any order or tree
-  finalize(sums, reference) -> (result, info)
-
-`weight` is any non-negative number. `finalize` normalizes, so that an update
-can be added before the weights of other clients are known. `reference` is the
-broadcast model.
+`collected` gives the sums of one client, `merge` adds two sums, in any order or
+tree, and `values` gives what `Server.step` receives. A weight is any
+non-negative number, and `step` normalizes, so that an update can be added
+before the weights of other clients are known.
 
 Sums are pairs of float64, a value and its rounding errors, added by TwoSum.
 After rounding to float32, the result does not depend on the order of arrival.
@@ -17,14 +12,13 @@ References:
   D. E. Knuth. The Art of Computer Programming, vol. 2, section 4.2.2.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 import functools
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import weights
+from bfl_tf import parts, weights
 
 # Number of elements per pass, so that temporaries stay in the cache.
 _CHUNK = 8192
@@ -35,10 +29,10 @@ class ClientUpdate(NamedTuple):
 
   Attributes:
     num_examples: Number of examples that it trained on.
-    extras: Additional vectors for the server, by client part.
+    extras: `Sent.extra` of client parts, by name of the part.
     trace: A `training.Trace` with `steps`, `sum_rates` and `loss`.
     memory: Memory that the client keeps if the update is accepted, by client
-      part. Stages and rules do not read it.
+      part. Server parts do not read it.
     rates: `[steps]`, learning rate of each step, which the server computes.
   """
 
@@ -58,77 +52,51 @@ class ClientUpdate(NamedTuple):
 
 
 class Sums(NamedTuple):
-  """Accumulated sums of a statistic.
+  """Sums of the terms of a server part.
 
   Attributes:
     vectors: float64 arrays `[1 or 2, ...]` by name: a sum and, after a merge,
-      its rounding errors. `weight` is the sum of the weights.
-    tables: Entries by table name and client, for results that are not sums.
+      its rounding errors. `weight` is the sum of the weights, `count` the
+      number of clients.
+    tables: Values of each `parts.Keep` term, by name and client.
   """
 
   max_weight: float
   vectors: dict[str, np.ndarray]
   tables: dict[str, dict[int, Any]]
 
-  def value(self, name: str) -> np.ndarray:
-    """The sum `name`, rounded to float64."""
-    return self.vectors[name].sum(0)
 
-
-class Statistic(Protocol):
-  """A frozen dataclass; equal statistics are computed once."""
-
-  def accumulate(
-    self, update: ClientUpdate, weight: float, reference: weights.Weights
-  ) -> Sums:
-    """Returns the sums of one client."""
-
-  def finalize(
-    self, sums: Sums, reference: weights.Weights
-  ) -> tuple[Any, dict[str, float]]:
-    """Returns the result, and columns of `metrics.csv`."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Total:
-  """Sums over clients of the terms that a function computes per update.
-
-  The result contains the sums by name, including `weight`.
-
-  Attributes:
-    terms: Module-level function with the arguments of `accumulate`.
-  """
-
-  terms: Callable[[ClientUpdate, float, Any], Mapping[str, Any]]
-
-  def __str__(self) -> str:
-    return self.terms.__qualname__
-
-  def accumulate(self, update, weight, reference) -> Sums:
-    return single(weight, self.terms(update, weight, reference))
-
-  def finalize(self, sums, reference) -> tuple[dict[str, np.ndarray], dict]:
-    return {name: sums.value(name) for name in sums.vectors}, {}
-
-
-def single(
+def collected(
+  part: parts.Server,
+  update: ClientUpdate,
   weight: float,
-  vectors: Mapping[str, np.ndarray],
-  tables: Mapping[str, dict[int, Any]] | None = None,
+  broadcast: weights.Weights,
 ) -> Sums:
-  """Returns the sums of one client.
-
-  Args:
-    vectors: float64 terms by name, already weighted where needed.
-  """
-  terms = {'weight': np.float64(weight), **vectors}
+  """Returns the sums of one client."""
+  terms = {'weight': weight, 'count': 1.0}
+  terms |= part.terms(update, weight, broadcast)
+  kept = {k: v.value for k, v in terms.items() if isinstance(v, parts.Keep)}
   return Sums(
     max_weight=weight,
     vectors={
-      k: np.asarray(v, np.float64)[np.newaxis] for k, v in terms.items()
+      name: np.asarray(term, np.float64)[np.newaxis]
+      for name, term in terms.items()
+      if name not in kept
     },
-    tables=dict(tables or {}),
+    tables={name: {update.client_id: value} for name, value in kept.items()},
   )
+
+
+def values(sums: Sums) -> dict[str, Any]:
+  """Returns the argument `sums` of `Server.step`."""
+  return {
+    'max_weight': sums.max_weight,
+    **{name: pair.sum(0) for name, pair in sums.vectors.items()},
+    **{
+      name: [table[client] for client in sorted(table)]
+      for name, table in sums.tables.items()
+    },
+  }
 
 
 def merge(into: Sums, other: Sums) -> Sums:
@@ -149,18 +117,22 @@ def merge(into: Sums, other: Sums) -> Sums:
   return Sums(max(into.max_weight, other.max_weight), vectors, tables)
 
 
-def reduced(
-  statistic: Statistic,
+def stepped(
+  part: parts.Server,
   weighed: Iterable[tuple[ClientUpdate, float]],
-  reference: weights.Weights,
-) -> tuple[Any, dict[str, float]]:
-  """Returns a statistic of updates and weights, which are read one at a time.
+  broadcast: weights.Weights,
+) -> parts.Outcome:
+  """Returns the step of a part without a slot, outside of a run.
+
+  Args:
+    weighed: Updates and weights, which are read one at a time.
 
   Raises:
     TypeError: There are no updates.
   """
-  shares = (statistic.accumulate(u, w, reference) for u, w in weighed)
-  return statistic.finalize(functools.reduce(merge, shares), reference)
+  shares = (collected(part, u, w, broadcast) for u, w in weighed)
+  sums = values(functools.reduce(merge, shares))
+  return part.step(broadcast, sums, None, parts.ServerContext(broadcast))
 
 
 def chunks(size: int) -> Iterator[slice]:

@@ -47,7 +47,7 @@ _CHANGES = {
     --distil.batch_size=50 --distil.swa_start=0.5 --distil.swa_cycle=0.2
     --ensemble.num_samples=3""",
   'noniid_techniques': f"""{_MLP} --sign_threshold.threshold=2
-    --server_step=momentum,{_OURS}.sign_threshold:sign_threshold
+    --server_parts=momentum,{_OURS}.sign_threshold:sign_threshold,ensemble
     --client_parts=projection,{_OURS}.gradient_noise:gradient_noise""",
   'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }

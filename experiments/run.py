@@ -80,7 +80,7 @@ def _on_flower(config):
 
 def _show(config, summary):
   parts = [f'pooling {config.pooling}', *config.client_parts]
-  parts += [*config.server_step, *config.refine]
+  parts += config.server_parts
   print(
     f'\n{config.dataset}, {config.model}, {config.variant}, '
     f'{config.num_clients} clients, {" + ".join(parts)}\n'

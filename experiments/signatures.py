@@ -10,10 +10,10 @@ import pathlib
 import re
 import textwrap
 
-from bfl_tf import server, statistics, training, weights
+from bfl_tf import parts, server, statistics, training, weights
 from bfl_tf.clients import attacks
 from bfl_tf.declare import component, settings
-from bfl_tf.federation import engine, state
+from bfl_tf.federation import engine, facts, state
 from bfl_tf.metrics import score_table
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import rules
@@ -23,19 +23,28 @@ _MARK = '<!-- The rest of this page is generated. -->\n'
 _CLASSES = (
   weights.Weights,
   statistics.ClientUpdate,
-  statistics.Statistic,
-  statistics.Total,
   component.Component,
   rules.Totals,
   rules.Gaussian,
   pooling.Rule,
   pooling.Weighting,
-  training.Part,
+  parts.Local,
+  parts.Server,
+  parts.Pool,
+  parts.Context,
+  parts.Start,
+  parts.Sent,
+  parts.Normal,
+  parts.Natural,
+  parts.Keep,
+  parts.ServerContext,
+  parts.Outcome,
+  parts.RunFacts,
+  facts.Facts,
   training.Step,
   training.objectives.Objective,
   training.Likelihood,
   score_table.Score,
-  server.Stage,
   state.State,
   server.Privacy,
   attacks.Attack,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from absl import logging
 import numpy as np
 
-from bfl_tf import data, metrics, run_files, seeds, server, training
+from bfl_tf import data, metrics, parts, run_files, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
@@ -128,14 +128,8 @@ def _data_of(path, run) -> dict[str, Any]:
 
 def _stored(config, state) -> Sequence[weights_lib.Weights]:
   """Returns the stored models of the group that a run predicts with."""
-  # Other stages may need resources that only a run has.
-  stages = (
-    method.make(config.context())
-    for role in ('server_step', 'refine')
-    for method in config.selection.chains[role]
-    if method.factory.stored is not server.Stage.stored
-  )
-  return state_lib.stored(stages, config.predictor, state)
+  servers = config.chain('server_parts', parts.Server)
+  return state_lib.stored(servers, config.predictor, state)
 
 
 # Bound of `is_out_of_range`, in standard deviations from the training mean.
@@ -286,7 +280,7 @@ class Trained:
   @property
   def needs_site(self) -> bool:
     """Whether only personal models are usable, as with `--method=fedper`."""
-    return not all(part.trains_global_model for part in self._plan.parts)
+    return not all(part.trains_global_model for part in self._plan.locals)
 
   def check_usable(self) -> None:
     """Raises a ValueError for a global model with untrained weights."""

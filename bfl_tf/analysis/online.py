@@ -1,7 +1,7 @@
 """A client joins, changes or leaves a one-shot run (FL-SWAG, section 5.3).
 
 The state of the run contains the start and the update of each client
-(`--refine=store_updates`). A client that joins or changes trains from that
+(`--server_parts=store_updates`). A client that joins or changes trains from that
 start. A client that leaves loses its entry in every statistic. All remaining
 updates are then summed again, and the server stages follow as in the run. The
 result does not depend on the order of the changes. If a client joins and
@@ -53,7 +53,7 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
   """Returns the stored updates of a state, by client."""
   if 'store_updates' not in state.slots:
     raise ValueError(
-      'the run stored no updates: run it with --refine=store_updates.'
+      'the run stored no updates: run it with --server_parts=store_updates.'
     )
   updates = state.slots['store_updates'].get('updates', {})
   return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
@@ -72,10 +72,10 @@ def apply(
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
-  engine.check_memories(state, experiment.method.result_spec)
+  engine.check_memories(state, experiment.plan.result_spec)
   # The state before the round whose updates are stored.
   start = weights.Weights(**state.slots['store_updates']['start'])
-  fresh = experiment.method.fresh_slots(start)
+  fresh = experiment.plan.fresh_slots(start)
   begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(

@@ -86,7 +86,7 @@ def train(
       f'--partition={config.partition}: personalized models need clients that '
       'are sites: use a run of --partition=natural.'
     )
-  names_of_parts = {part.name for part in experiment.method.parts}
+  names_of_parts = {part.name for part in experiment.plan.locals}
 
   def memory_of(client):
     memory = state.memories.get(client, {})
@@ -94,7 +94,7 @@ def train(
 
   some = {client: memory_of(client) for client in list(state.memories)[:1]}
   engine.check_memories(
-    state._replace(memories=some), experiment.method.result_spec
+    state._replace(memories=some), experiment.plan.result_spec
   )
   broadcast = experiment.broadcast(state)
 

@@ -3,7 +3,6 @@
 from bfl_tf.clients.ditto import Ditto
 from bfl_tf.clients.fedpa import FedPA
 from bfl_tf.clients.keep_local import KeepLocal
-from bfl_tf.clients.langevin import Langevin
 from bfl_tf.clients.local_layers import LocalLayers
 from bfl_tf.clients.pfedbayes import PFedBayes
 from bfl_tf.clients.projection import Projection

@@ -18,31 +18,24 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf.clients import keep_local, proximal
+from bfl_tf.clients import keep_local
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Start
 
 
 @dataclasses.dataclass(frozen=True)
 class Ditto(keep_local.KeepLocal):
-  """Trains a personal model after the model that the client sends."""
+  """Trains the personal model, after the model that the client sends."""
 
   weight: float = setting(
     0.1, 'Weight lambda of the penalty on the personal model.', ge=0
   )
 
   name = 'ditto'
+  is_second = True
 
-  def second_training(self):
-    return _Personal(self.weight)
+  def begin(self, ctx, memory):
+    return Start(ctx.start._replace(**memory), ctx.broadcast.mean)
 
-  def finish(self, model, carry, trace):
-    return model, None, None  # The second training returns the memory.
-
-
-class _Personal(proximal.Proximal):
-  """Trains the personal model."""
-
-  def initial(self, start, shared, memory):
-    return start._replace(**memory)
-
-  finish = keep_local.KeepLocal.finish
+  def gradient(self, gradient, mean, broadcast, step):
+    return gradient + self.weight * (mean - broadcast)

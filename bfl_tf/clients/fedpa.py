@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)
-class FedPA(training.Part):
+class FedPA(Local):
   """Sends the broadcast minus the client's posterior delta."""
 
   samples: int = setting(
@@ -54,23 +54,24 @@ class FedPA(training.Part):
   )
 
   name = 'fedpa'
-  requires = {'client_optimizer': 'is_sgd'}
-  incompatible_with = ('replaces_model',)
-  replaces_model = True
+  exact = True
 
-  def check(self, num_steps, num_examples):
+  def check(self, facts):
+    facts.need_sgd()
     needed = self.samples * self.period
-    if num_steps < needed:
-      raise ValueError(
-        f'{num_steps} steps per round are fewer than '
-        f'--fedpa.samples={self.samples} times --fedpa.period={self.period}: '
-        'raise --local_epochs or --local_steps, or lower these two.'
+    for client, steps, _ in facts.trainings:
+      facts.need(
+        steps >= needed,
+        f'{needed} steps per round (samples times period), and client {client} '
+        f'takes {steps}: raise --local_epochs or --local_steps, or lower '
+        f'--fedpa.samples={self.samples} or --fedpa.period={self.period}',
       )
 
-  def begin(self, start, shared, memory):
-    size = start.mean.shape[0]
-    return {
-      'start': start.mean,
+  def begin(self, ctx, memory):
+    start = ctx.broadcast.mean
+    size = start.shape[0]
+    carry = {
+      'start': start,
       'iterates': tf.zeros([size]),
       'mean': tf.zeros([size]),
       'delta': tf.zeros([size]),
@@ -79,8 +80,9 @@ class FedPA(training.Part):
       'count': tf.constant(0),
       'is_burn_in': tf.constant(0.0),
     }
+    return Start(ctx.start, carry)
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     place = step.index - (step.num_steps - self.samples * self.period)
     carry = carry | {
       'is_burn_in': tf.cast(step.round < self.burn_in_rounds, tf.float32)
@@ -89,7 +91,7 @@ class FedPA(training.Part):
       carry = carry | {'iterates': carry['iterates'] + mean / self.period}
       if (place + 1) % self.period == 0:
         carry = self._with_sample(carry)
-    return None, carry
+    return mean, carry
 
   def _with_sample(self, carry):
     """Returns the carry with the mean of the last iterates as a sample."""
@@ -118,8 +120,8 @@ class FedPA(training.Part):
       'count': index + 1,
     }
 
-  def finish(self, model, carry, trace):
+  def end(self, model, carry, trace):
     factor = self.rate * (1 + (self.samples - 1) * self.shrinkage)
     sent = carry['start'] - factor * carry['delta']
     trained = carry['is_burn_in'] > 0
-    return model.replace_mean(tf.where(trained, model.mean, sent)), None, None
+    return Sent(model.replace_mean(tf.where(trained, model.mean, sent)))

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training
+from bfl_tf.parts import Local, Sent
 
 _KEPT = ('loc', 'scale', 'point', 'buffers')
 
 
 @dataclasses.dataclass(frozen=True)
-class KeepLocal(training.Part):
+class KeepLocal(Local):
   """Keeps the trained model as the client's personal model."""
 
   name = 'keep_local'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return {name: getattr(model, name) for name in _KEPT}
 
-  def finish(self, model, carry, trace):
-    return model, None, {name: getattr(model, name) for name in _KEPT}
+  def end(self, model, carry, trace):
+    return Sent(model, self.memory(model))
 
   def personal(self, model, memory):
     return model._replace(**memory, factor=model.factor[:0])

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training, weights
+from bfl_tf import weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Normal, Sent, Start
 from bfl_tf.startup import tf
-from bfl_tf.training import objectives
 
 
 @dataclasses.dataclass(frozen=True)
-class PFedBayes(training.Part):
+class PFedBayes(Local):
   """Trains the personal posterior, and sends the client's global one."""
 
   rate: float = setting(
@@ -42,40 +42,35 @@ class PFedBayes(training.Part):
   )
 
   name = 'pfedbayes'
-  requires = {'variant': 'is_variational'}
-  incompatible_with = ('changes_start', 'replaces_model', 'attack')
-  changes_start = True
-  replaces_model = True
+  exact = True
 
-  def init_memory(self, model):
+  def check(self, facts):
+    facts.need(facts.variant.is_variational, '--variant=flipout')
+
+  def memory(self, model):
     return {'loc': model.loc, 'scale': model.scale}
 
-  def initial(self, start, shared, memory):
-    return start._replace(**memory)
+  def begin(self, ctx, memory):
+    w = ctx.broadcast
+    carry = {'loc': w.loc, 'rho': weights.inverse_softplus(w.scale)}
+    return Start(ctx.start._replace(**memory), carry)
 
-  def begin(self, start, shared, memory):
-    return {'loc': start.loc, 'rho': weights.inverse_softplus(start.scale)}
+  def prior(self, w):
+    return Normal(w['loc'], tf.nn.softplus(w['rho']))
 
-  def divergence(self, mean, scale, carry):
-    own = objectives.Prior(carry['loc'], tf.nn.softplus(carry['rho']))
-    return objectives.divergence(mean[: tf.size(scale)], scale, own)
-
-  def after_step(self, mean, carry, step):
-    loc, rho, scale = carry['loc'], carry['rho'], step.scale
+  def after(self, mean, w, step):
+    loc, rho, scale = w['loc'], w['rho'], step.scale
     own = tf.nn.softplus(rho)
     distance = loc - mean[: tf.size(scale)]
     of_loc = distance / tf.square(own)
     spread = (tf.square(scale) + tf.square(distance)) / tf.square(own)
     of_rho = (1.0 - spread) / own * tf.sigmoid(rho)
-    return None, {
-      'loc': loc - self.rate * of_loc,
-      'rho': rho - self.rate * of_rho,
-    }
+    moved = {'loc': loc - self.rate * of_loc, 'rho': rho - self.rate * of_rho}
+    return mean, moved
 
-  def finish(self, model, carry, trace):
-    scale = tf.nn.softplus(carry['rho'])
-    sent = model._replace(loc=carry['loc'], scale=scale)
-    return sent, None, {'loc': model.loc, 'scale': model.scale}
+  def end(self, model, w, trace):
+    sent = model._replace(loc=w['loc'], scale=tf.nn.softplus(w['rho']))
+    return Sent(sent, self.memory(model))
 
   def personal(self, model, memory):
     return model._replace(**memory)

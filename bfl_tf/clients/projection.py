@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.startup import tf
 
 BALLS = ('update', 'model')
 
 
 @dataclasses.dataclass(frozen=True)
-class Projection(training.Part):
+class Projection(Local):
   """Projects the mean onto an L2 ball after each step that leaves it.
 
   Scales and the optimizer state are unchanged. If no step leaves the ball,
@@ -39,11 +39,13 @@ class Projection(training.Part):
 
   name = 'projection'
 
-  def begin(self, start, shared, memory):
-    around_zero = self.ball == 'model'
-    return tf.zeros_like(start.mean) if around_zero else start.mean, 0.0
+  def begin(self, ctx, memory):
+    centre = ctx.broadcast.mean
+    if self.ball == 'model':
+      centre = tf.zeros_like(centre)
+    return Start(ctx.start, (centre, 0.0))
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     centre, hits = carry
     offset = mean - centre
     norm = tf.norm(offset)
@@ -52,7 +54,7 @@ class Projection(training.Part):
     hits += tf.cast(left, tf.float32)
     return tf.where(left, on_ball, mean), (centre, hits)
 
-  def report(self, carry, trace):
-    """Returns the fraction of steps that left the ball."""
+  def end(self, model, carry, trace):
     _, hits = carry
-    return {'hit_fraction': hits / tf.cast(trace.steps, tf.float32)}
+    steps = tf.cast(trace.steps, tf.float32)
+    return Sent(model, report={'hit_fraction': hits / steps})

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training, weights
+from bfl_tf import weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Start
 from bfl_tf.startup import tf
 
-_NOTHING = weights.Layout((), (), ())
 PENALTIES = ('squared', 'norms')
 
 
 @dataclasses.dataclass(frozen=True)
-class Proximal(training.Part):
-  """The proximal term as a client part.
-
-  Attributes:
-    layout: Layout of the model, set by `with_layout`.
-  """
+class Proximal(Local):
+  """Adds the gradient of the penalty, after clipping and weight decay."""
 
   weight: float = setting(0.01, 'Proximal coefficient mu of FedProx.', ge=0)
   penalty: str = setting(
@@ -37,31 +33,26 @@ class Proximal(training.Part):
     'published code.',
     choices=PENALTIES,
   )
-  layout: weights.Layout = _NOTHING
 
   name = 'proximal'
 
-  def with_layout(self, layout: weights.Layout) -> Proximal:
-    return dataclasses.replace(self, layout=layout)
+  def begin(self, ctx, memory):
+    return Start(ctx.start, ctx.broadcast.mean)
 
-  def begin(self, start, shared, memory):
-    return start.mean
-
-  def loss(self, mean, carry):
+  def gradient(self, gradient, mean, start, step):
     if self.penalty == 'squared':
-      return 0.5 * self.weight * tf.reduce_sum(tf.square(mean - carry))
-    layout = self.layout
-    tensors = weights.unflatten(mean - carry, layout.loc + layout.point)
-    norms = [
-      _norm(tensor)
-      for tensor, name in zip(tensors, layout.mean_names, strict=True)
-      if tensor.shape.rank > 1 or 'gamma' in name
-    ]
-    return 0.5 * self.weight * tf.add_n(norms)
+      return gradient + self.weight * (mean - start)
+    return gradient + 0.5 * self.weight * self._directions(mean - start)
 
-
-def _norm(tensor):
-  """Returns the 2-norm, with gradient 0 at zero, where clients start."""
-  square = tf.reduce_sum(tf.square(tensor))
-  moved = square > 0
-  return tf.where(moved, tf.sqrt(tf.where(moved, square, 1.0)), 0.0)
+  def _directions(self, moved):
+    """Returns the gradient of the sum of norms, 0 where clients start."""
+    layout = self.run.layout
+    tensors = weights.unflatten(moved, layout.loc + layout.point)
+    return weights.flatten(
+      [
+        tf.math.divide_no_nan(tensor, tf.norm(tensor))
+        if tensor.shape.rank > 1 or 'gamma' in name
+        else tf.zeros_like(tensor)
+        for tensor, name in zip(tensors, layout.mean_names, strict=True)
+      ]
+    )

@@ -24,8 +24,8 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.startup import tf
 
 
@@ -46,7 +46,7 @@ class Collected(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Swag(training.Part):
+class Swag(Local):
   """Collects the weights at the end of each period; training is unchanged."""
 
   start: int = setting(
@@ -78,7 +78,6 @@ class Swag(training.Part):
   )
 
   name = 'swag'
-  replaces_model = True
 
   def __post_init__(self):
     # A covariance is divided by rank - 1.
@@ -89,38 +88,36 @@ class Swag(training.Part):
       )
 
   @property
-  def posterior_scope(self) -> str:
-    return 'all' if self.fits_scale else 'layers'
+  def fits_posterior(self) -> bool:
+    return self.fits_scale
 
   def collections(self, num_steps: int) -> int:
     """Returns the number of collections in a training of this length."""
     first = max(self.start, math.floor(self.burn_in * num_steps))
     return max(0, num_steps // self.period - first // self.period)
 
-  def check(self, num_steps: int, num_examples: int) -> None:
-    """Raises a ValueError if a training has too few collections."""
+  def check(self, facts):
     least = max(2, self.rank) if self.fits_scale else 1
-    found = self.collections(num_steps)
-    if found < least:
-      raise ValueError(
-        f'only {found} of at least {least} sets of weights are collected: '
-        f'{num_steps} steps contain too few periods of {self.period} steps '
-        'after the first '
-        f'{max(self.start, math.floor(self.burn_in * num_steps))}. Raise '
-        '--local_epochs, or lower --swag.period or --swag.rank.'
+    for client, steps, _ in facts.trainings:
+      found = self.collections(steps)
+      facts.need(
+        found >= least,
+        f'at least {least} sets of weights, and collects {found} in the '
+        f'{steps} steps of client {client}: raise --local_epochs, or lower '
+        '--swag.period or --swag.rank',
       )
 
-  def begin(self, start, shared, memory):
-    zeros = tf.zeros_like(start.mean)
+  def begin(self, ctx, memory):
+    zeros = tf.zeros_like(ctx.broadcast.mean)
     columns = tf.tile(zeros[tf.newaxis], [self.rank, 1])
     square = zeros if self.fits_scale else tf.zeros([0], zeros.dtype)
-    return Collected(0.0, zeros, square, columns)
+    return Start(ctx.start, Collected(0.0, zeros, square, columns))
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     taken = step.index + 1
     ends = (taken > self._first(step)) & (taken % self.period == 0)
     carry = carry._replace(count=carry.count + tf.cast(ends, tf.float32))
-    return None, tf.cond(
+    return mean, tf.cond(
       ends, lambda: self._collect(mean, carry), lambda: carry
     )
 
@@ -142,25 +139,19 @@ class Swag(training.Part):
       columns = tf.concat([columns[1:], deviation[tf.newaxis]], 0)
     return Collected(count, average, square, columns)
 
-  def finish(self, model, carry, trace):
+  def end(self, model, carry, trace):
     model = model.replace_mean(carry.average)
-    if self.fits_scale:
-      model = model._replace(
-        scale=tf.maximum(self._scale(carry), self.min_scale),
-        factor=carry.columns / math.sqrt(max(1, 2 * (self.rank - 1))),
-      )
-    return model, None, None
-
-  def report(self, carry, trace):
-    """Returns the fraction of floored scales and the number of collections."""
     if not self.fits_scale:
-      return {}
-    floored = tf.cast(self._scale(carry) < self.min_scale, tf.float32)
-    return {
+      return Sent(model)
+    variance = carry.square / tf.maximum(carry.count, 1.0)
+    scale = tf.sqrt(variance / 2 if self.rank else variance)
+    floored = tf.cast(scale < self.min_scale, tf.float32)
+    model = model._replace(
+      scale=tf.maximum(scale, self.min_scale),
+      factor=carry.columns / math.sqrt(max(1, 2 * (self.rank - 1))),
+    )
+    report = {
       'floored_fraction': tf.reduce_mean(floored),
       'collections': carry.count,
     }
-
-  def _scale(self, carry):
-    variance = carry.square / tf.maximum(carry.count, 1.0)
-    return tf.sqrt(variance / 2 if self.rank else variance)
+    return Sent(model, report=report)

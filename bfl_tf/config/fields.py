@@ -187,7 +187,7 @@ class Training:
   client_parts: tuple[str, ...] = setting(
     (),
     'Client parts, which change the local training, separated by commas.',
-    table=methods.PARTS,
+    table=methods.CLIENT_PARTS,
   )
 
 
@@ -196,7 +196,10 @@ class Server:
   """Server."""
 
   pooling: str = setting(
-    'nwa', "Rule that pools the clients' posteriors.", table=RULES
+    'auto',
+    "Rule that pools the clients' posteriors; auto is that of a client part, or "
+    'else nwa.',
+    table=RULES,
   )
   weighting: str = setting(
     'auto',
@@ -210,18 +213,16 @@ class Server:
     'clips updates, adds noise, and samples clients independently.',
     table=server.PRIVACY,
   )
-  server_step: tuple[str, ...] = setting(
-    (), 'Server stages after pooling, separated by commas.', table=server.STAGES
-  )
-  refine: tuple[str, ...] = setting(
+  server_parts: tuple[str, ...] = setting(
     (),
-    'Server stages after --server_step, separated by commas.',
-    table=server.STAGES,
+    'Server parts, which change the pooled model, in this order, separated by '
+    'commas.',
+    table=server.SERVER_PARTS,
   )
   start: tuple[str, ...] = setting(
     (),
-    'Server stages before the first round, separated by commas.',
-    table=server.STAGES,
+    'Server parts before the first round, separated by commas.',
+    table=server.SERVER_PARTS,
   )
   batch_norm: str = setting(
     'average',

@@ -19,7 +19,7 @@ from bfl_tf.declare.settings import Setting, SettingSpec
 
 # Fields of a method; other fields are of the task.
 OF_METHOD = (
-  'variant', 'client_parts', 'pooling', 'weighting', 'server_step', 'refine',
+  'variant', 'client_parts', 'pooling', 'weighting', 'server_parts',
   'start', 'batch_norm', 'predictor',
 )  # fmt: skip
 # Fields that a method file sets only together with the client optimizer.

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bfl_tf import models, server
+from bfl_tf import models, parts
 from bfl_tf.declare import component, registry, settings, user_code
 
 # The value and the table by role; a value is one name or several names.
@@ -31,12 +31,11 @@ class RunContext:
   setting. An attribute is None where the run cannot provide it yet.
 
   Attributes:
-    num_classes: Number of classes, for partitions, networks and stages; for a
-      network, the number of its outputs.
+    num_classes: Number of classes, for partitions and networks; for a network,
+      the number of its outputs.
     label_moments: Mean and standard deviation of numeric labels, for
       likelihoods.
     rows: Place of each example in the data set, for partitions.
-    prior_precision: 1 / prior_scale^2, or 0 without a prior, for client parts.
   """
 
   seed: int
@@ -47,10 +46,6 @@ class RunContext:
   label_moments: tuple[float, float] | None = None
   rows: np.ndarray | None = None
   client_ids: np.ndarray | None = None
-  resources: Any = None
-  prior_precision: float | None = None
-  client_optimizer: Any = None
-  weighting: Any = None
   input_shape: tuple[int, ...] | None = None
   variant: str | None = None
   kernel_initializer: str | None = None
@@ -83,7 +78,7 @@ class MethodConfig:
     requested_name: Name in the config: `product`, `package.module:Rule`.
     name: First part of the method's flags.
     roles: Selected methods, by setting that is a role.
-    uses: Methods that this method builds itself, by name.
+    uses: Components in the fields of this one, by name of the field.
   """
 
   role: str
@@ -111,8 +106,7 @@ class MethodConfig:
   def arguments(self, context: RunContext) -> dict[str, Any]:
     """Returns the arguments of the factory: settings, and values of the run.
 
-    The argument of a role is the selected method. The argument `make_<method>`
-    is the factory of a method that this method builds itself.
+    The argument of a role is the selected method.
     """
     arguments = dict(self.values)
     for name in inspect.signature(self.factory).parameters:
@@ -123,9 +117,7 @@ class MethodConfig:
             f'--{self.role}={self.requested_name} has the argument {name}, '
             f'which a run cannot provide for --{self.role}.'
           )
-    for name, used in self.uses.items():
-      arguments[f'make_{name}'] = used.bind(context)
-    for name, selected in self.roles.items():
+    for name, selected in (*self.uses.items(), *self.roles.items()):
       arguments[name] = selected.make(context)
     return arguments
 
@@ -135,7 +127,6 @@ class Selection:
 
   Attributes:
     chains: The methods that a field names, in order, by field.
-    needed: Server stages that client parts need, by name.
     settings: Settings that differ from their defaults, by key.
     unused: Keys that no selected method has.
   """
@@ -144,7 +135,6 @@ class Selection:
     """Finds the methods, and checks the values of their settings."""
     self._requested = values
     self.methods: list[MethodConfig] = []
-    self.needed: dict[str, MethodConfig] = {}
     self.chains = {
       role: self._chain(role, value, table)
       for role, (value, table) in roles.items()
@@ -185,12 +175,13 @@ class Selection:
       for name in (value if isinstance(value, tuple) else (value,))
     ]
 
-  def _visit(self, role, requested, name, factory, excluded=()):
-    specs = {
-      key: spec
-      for key, spec in settings_of(role, factory).items()
-      if key not in excluded
-    }
+  def _visit(self, role, requested, name, factory, given=None):
+    specs = settings_of(role, factory)
+    if given is not None:  # The component that is the default of a field.
+      specs = {
+        key: dataclasses.replace(spec, default=getattr(given, key))
+        for key, spec in specs.items()
+      }
     for known in self.methods:
       same_role = known.role == role
       if known.name != name or not (same_role or (known.specs and specs)):
@@ -211,13 +202,10 @@ class Selection:
       method.values[setting] = value
       if spec.table is not None:
         (method.roles[setting],) = self._chain(key, value, spec.table)
-    declared = component.declared_by(factory)
-    for used, used_factory in declared.uses.items():
-      sets = declared.sets.get(used, ())
-      method.uses[used] = self._visit(role, used, used, used_factory, sets)
-    if stage := declared.server_stage:
-      needed = self._visit('server_step', stage.name, stage.name, stage)
-      self.needed[stage.name] = needed
+    for field, inner in component.inner(factory).items():
+      method.uses[field] = self._visit(
+        role, inner.name, inner.name, type(inner), inner
+      )
     return method
 
 
@@ -275,16 +263,10 @@ def known_methods(roles: Roles) -> Iterator[MethodConfig]:
     for key, factory in table.items():
       declared = component.declared_by(factory)
       # Before the first round there are no updates.
-      needs_updates = issubclass(declared, server.Stage) and (
-        declared.statistics is not server.Stage.statistics
-      )
-      if role == 'start' and needs_updates:
+      if role == 'start' and declared.terms is not parts.Server.terms:
         continue
       name, specs = key.partition('<')[0], settings_of(role, factory)
       yield MethodConfig(role, key, name, factory, specs)
-      if needed := declared.server_stage:
-        specs_of_stage = settings_of('server_step', needed)
-        yield MethodConfig(role, key, needed.name, needed, specs_of_stage)
       below = {
         f'{name}.{setting}': (spec.default, spec.table)
         for setting, spec in specs.items()

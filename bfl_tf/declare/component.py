@@ -1,33 +1,33 @@
 """The base class of components, which flags select and rounds call."""
 
-from collections.abc import Mapping
 import inspect
 from typing import Any, ClassVar
 
 
 class Component:
-  """Base of client parts, stages, rules, weightings, attacks and optimizers.
+  """Base of parts, weightings, attacks and optimizers.
 
-  Subclass the base class of one kind, such as `training.Part`, as a frozen
-  dataclass. Fields with a default are settings. A hook that a subclass does not
-  override does nothing and costs nothing.
+  Subclass the base class of one kind, such as `parts.Local`, as a frozen
+  dataclass. Fields with a default are settings; a field whose default is a
+  component is a component with its own settings. A hook that a subclass does
+  not override does nothing and costs nothing.
 
   Attributes:
     name: Name of the component in its random draws, its columns of
       `metrics.csv` and its error messages.
-    uses: Classes of the components that this one builds itself, by name. It
-      gets a factory of each as the argument `make_<name>`.
-    sets: Settings that this component passes to these factories, by name. They
-      are not flags.
-    server_stage: Class of the server stage that this client part needs. The
-      stage is added at the front of `--server_step`, and the part receives the
-      arrays of its hook `shared`.
   """
 
   name: ClassVar[str] = ''
-  uses: ClassVar[Mapping[str, type]] = {}
-  sets: ClassVar[Mapping[str, tuple]] = {}
-  server_stage: ClassVar[type['Component'] | None] = None
+
+
+def inner(factory: Any) -> dict[str, Component]:
+  """Returns the components in the fields of a component class, by field."""
+  fields = getattr(factory, '__dataclass_fields__', {})
+  return {
+    name: field.default
+    for name, field in fields.items()
+    if isinstance(field.default, Component)
+  }
 
 
 def declared_by(factory: Any) -> type[Component]:

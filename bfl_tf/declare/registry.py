@@ -15,6 +15,8 @@ from bfl_tf.declare import user_code
 
 # New spellings of names of earlier versions.
 RENAMED = {
+  'server_step': '--server_parts',
+  'refine': '--server_parts',
   'dirichlet_equal': 'dirichlet with --dirichlet.sizes=equal',
   'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
 }

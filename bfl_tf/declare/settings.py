@@ -242,6 +242,6 @@ def _spec(name, hint, default, declared):
     kind = of[0] if of else type(default[0]) if default else str
   else:
     kind = inner if inner in _KINDS else type(default)
-  if kind not in _KINDS:
+  if kind not in _KINDS or hasattr(default, '_fields'):
     return None
   return SettingSpec(name, kind, many, default, declared or Setting())

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bfl_tf import parts as parts_lib
 from bfl_tf import statistics, training, trees
 from bfl_tf.declare import user_code
 from bfl_tf.federation import client as client_lib
@@ -86,7 +87,7 @@ class Admission:
     expected: training.Result,
     reference: Weights,
     max_update_norm: float = 0.0,
-    parts: Sequence[training.Part] = (),
+    parts: Sequence[parts_lib.Local] = (),
     is_variance: Any = False,
     keeps_scale: bool = False,
     history: np.ndarray | None = None,
@@ -98,15 +99,17 @@ class Admission:
       reference: Broadcast model.
       max_update_norm: Largest size of a change, relative to the expected size;
         no bound if 0.
-      parts: Client parts, which declare the bounds of the extras.
+      parts: Client parts.
       is_variance: Mask of the moving variances among the buffers.
       keeps_scale: Whether training begins at the scales of the broadcast.
       history: Medians of the last rounds; None if they are not used.
     """
     self._expected, self._most = expected, max_update_norm
-    self._parts = {part.name: part for part in parts}
     # Client and server both sum means and scales, so nothing may change them.
-    self._rejects = any(p.server_stage and p.has('init_memory') for p in parts)
+    self._rejects = any(
+      p.exact and p.has('memory') and isinstance(p, parts_lib.Server)
+      for p in parts
+    )
     self._reference, self._is_variance = reference, is_variance
     self._history, self._accepted = history, list[Sizes]()
     self._is_first = history is None or bool(np.isnan(history).all())
@@ -166,7 +169,7 @@ class Admission:
         or _malformed(update, self._expected)
         or (work and _misreported(update.trace, work))
         or self._invalid(update.model)
-        or self._beyond(update.extras, update.trace)
+        or self._beyond(update.extras)
       )
 
     found = user_code.attempt(find)
@@ -238,21 +241,15 @@ class Admission:
       factor=(model.factor * factor).astype(np.float32),
     )
 
-  def _beyond(self, extras: Mapping[str, Any], trace) -> str | None:
-    """Compares the vector of each client part with its declared bounds."""
-    for name, vector in extras.items():
-      bounds = self._parts[name].bounds(trace)
-      if bounds:
-        least, most = bounds
-        if not (np.all(vector >= least) and np.all(vector <= most)):
-          return f'its vector of {name} is not between {least} and {most}'
-      elif self._most and vector.size:
-        rms = _distance(vector, 0.0) / math.sqrt(vector.size)
-        if not rms <= _MOST_SENT * self._rms:
-          return (
-            f'its vector of {name} has the root mean square {rms:.3g}, more '
-            f"than {_MOST_SENT:g} times the broadcast's {self._rms:.3g}"
-          )
+  def _beyond(self, extras: Mapping[str, Any]) -> str | None:
+    """Compares the vector of each client part with the broadcast."""
+    for name, vector in extras.items() if self._most else ():
+      rms = _distance(vector, 0.0) / math.sqrt(vector.size or 1)
+      if not rms <= _MOST_SENT * self._rms:
+        return (
+          f'its vector of {name} has the root mean square {rms:.3g}, more '
+          f"than {_MOST_SENT:g} times the broadcast's {self._rms:.3g}"
+        )
     return None
 
 

@@ -10,7 +10,7 @@ from bfl_tf import statistics, training
 from bfl_tf.declare import user_code
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation.experiment import Experiment
-from bfl_tf.federation.method import Method
+from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 from bfl_tf.startup import tf
 
@@ -27,12 +27,12 @@ class Engine(abc.ABC):
   ) -> Iterator[Reply]:
     """Yields the reply of each client, in any order."""
 
-  def expected_spec(self, method: Method) -> training.Result:
-    """Returns `tf.TensorSpec`s of an update, as in `Method.result_spec`.
+  def expected_spec(self, plan: Plan) -> training.Result:
+    """Returns `tf.TensorSpec`s of an update, as in `Plan.result_spec`.
 
     An engine whose clients keep their memories elsewhere overrides it.
     """
-    return method.result_spec
+    return plan.result_spec
 
 
 class OtherSideError(ValueError):
@@ -67,7 +67,7 @@ class Local(Engine):
 
     def work(client):
       size = len(partition[client])
-      return client_lib.work(experiment.method, state.round, client, size).steps
+      return client_lib.work(experiment.plan, state.round, client, size).steps
 
     def attempt(function, *arguments):
       # With --debug, an error or the end of a debugger ends the run.
@@ -78,7 +78,7 @@ class Local(Engine):
     def train(worker, client):
       return client, attempt(
         client_lib.train_client,
-        experiment.method,
+        experiment.plan,
         worker,
         broadcast,
         client,

@@ -36,7 +36,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   scores |= personal.evaluate(
-    experiment, result.state, experiment.method.inference.num_samples(samples)
+    experiment, result.state, experiment.plan.inference.num_samples(samples)
   )
   validation = dataset.validation
   if len(validation.y):
@@ -46,7 +46,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
-    initial = getattr(experiment.method.objective, 'initial_scale', 0)
+    initial = getattr(experiment.plan.objective, 'initial_scale', 0)
     if initial:
       scores['scale_ratio'] = scores['median_scale'] / initial
   if last and dataset.calibration is not None:
@@ -71,12 +71,12 @@ def _temperature(experiment, state, likelihood):
   the factor on the standard deviation.
   """
   config, held = experiment.config, experiment.dataset.calibration
-  method, samples = experiment.method, config.final_num_mc_samples
+  plan, samples = experiment.plan, config.final_num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, 'evaluation', state.round),
-    'num_samples': method.inference.num_samples(samples),
+    'num_samples': plan.inference.num_samples(samples),
   }
-  members = state_lib.stored(method.stages, config.predictor, state)
+  members = state_lib.stored(plan.servers, config.predictor, state)
   predict: Any = prediction.mixture if members else prediction.predict
   model = members or state.model
   found = predict(experiment.workers, model, held.x, **options)
@@ -112,7 +112,7 @@ def _predict(experiment, result, split, last, purpose):
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, purpose, state.round),
-    'num_samples': experiment.method.inference.num_samples(samples),
+    'num_samples': experiment.plan.inference.num_samples(samples),
   }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'

@@ -1,7 +1,6 @@
 """The round loop: broadcast, train, weigh, pool, step.
 
-All methods share this loop. The method of a paper is a combination of the
-pieces of a `Method`.
+All methods share this loop.
 """
 
 import math
@@ -9,8 +8,9 @@ import time
 from typing import Any
 
 from absl import logging
+import numpy as np
 
-from bfl_tf import seeds
+from bfl_tf import parts, seeds
 from bfl_tf.config.config import Config
 from bfl_tf.declare import user_code
 from bfl_tf.federation import admission, reduction, stopping
@@ -18,21 +18,23 @@ from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.engine import Engine, Local
 from bfl_tf.federation.experiment import Experiment
-from bfl_tf.federation.method import Method
+from bfl_tf.federation.plan import Plan
 
 
 def initial_state(experiment: Experiment) -> state_lib.Round:
-  """Runs the stages of `--start` on the initial model."""
-  method = experiment.method
-  model = method.initial_weights()
+  """Runs the parts of `--start` on the initial model."""
+  plan = experiment.plan
+  model = experiment.initial_weights()
   result = state_lib.Round(state_lib.State(0, model, {}, {}), {})
-  for stage in method.start:
-    seed = seeds.named(method.config.seed, f'start_{stage.name}')
-    component = f'--start={stage.name}'
-    with stopping.wrap_errors(component):
-      returned = stage(result.state, model, model, {}, seed)
-    result = _after(method, component, result, returned)
-  slots = method.fresh_slots(result.state.model)
+  for part in plan.start:
+    seed = seeds.named(plan.config.seed, f'start_{part.name}')
+    ctx = _context(experiment, result.state, seed)
+    name = f'--start={part.name}'
+    result = _step(plan, name, part, result, {}, ctx)
+  slots = plan.fresh_slots(result.state.model)
+  # The bounds of a private run must not depend on other clients.
+  if not plan.privacy.is_private:
+    slots[admission.SLOT] = admission.fresh_history()
   return result._replace(state=result.state._replace(slots=slots))
 
 
@@ -48,21 +50,28 @@ def federated_round(
       stage fails; `state` is unchanged.
   """
   started = time.perf_counter()
-  method = experiment.method
-  config = method.config
+  plan = experiment.plan
+  config = plan.config
   # With the noise of another run, the difference of both would not be private.
   seed, clients = config.seed, sampled(config, state.round)
-  if method.privacy.is_private:
+  if plan.privacy.is_private:
     seed = experiment.private_seed
-    clients = method.privacy.sample(seed, state.round)
+    clients = plan.privacy.sample(seed, state.round)
+  number = state.round + 1
+  pool = plan.privacy.protect(plan.pool, state.model, seed, state.round)
+  of_pool = f'round {number}: {plan.flag_of_pool}'
+  servers = {
+    f'round {number}: the server part {part.name}': part
+    for part in plan.servers
+  }
+  summed = {name: part for name, part in servers.items() if part.has('terms')}
   reduced = reduction.Reduction(
-    method.privacy.protect(method.rule, state.model, seed, state.round),
-    method.weighting,
-    method.statistics,
+    {of_pool: pool, **summed},
+    plan.weighting,
     state.model,
-    (f'--pooling={config.pooling}', f'--weighting={config.weighting}'),
+    f'--weighting={config.weighting}',
   )
-  admit = _admission(method, state, engine)
+  admit = _admission(plan, state, engine)
   rejected, num_clipped = _request(
     reduced, admit, experiment, state, engine, clients
   )
@@ -70,7 +79,7 @@ def federated_round(
   # A Poisson sample may be smaller than any minimum. Under privacy, one client
   # must not decide whether others are requested again, or whether a run stops.
   min_clients = min(config.min_clients, len(clients))
-  if method.privacy.is_private:
+  if plan.privacy.is_private:
     min_clients = 0
   if num_valid < min_clients:
     again = sorted(rejected)
@@ -86,34 +95,43 @@ def federated_round(
       f'fewer than --min_clients={min_clients} '
       f'({stopping.reasons(rejected)}).'
     )
-  pooled, results, info = reduced.finish()
-  component = f'round {state.round + 1}: --pooling={config.pooling}'
-  stopping.check_model(component, pooled, method.result_spec.model)
-  info['clients_seconds'] = time.perf_counter() - started
+  sums, info = reduced.finish()
   memories = state.memories | reduced.memories
   slots = {**state.slots, **admit.slots()}
-  new = state._replace(model=pooled, memories=memories, slots=slots)
-  result = _step(method, state, state_lib.Round(new, info), results)
+  result = state_lib.Round(
+    state._replace(memories=memories, slots=slots), info
+  )
+  ctx = _context(experiment, state, None)
+  result = _step(plan, of_pool, pool, result, sums.get(of_pool, {}), ctx)
+  result.info['clients_seconds'] = time.perf_counter() - started
+  pooled = result.state.model
+  for name, part in servers.items():
+    begun = time.perf_counter()
+    # The seed has the part's name, so that it is independent of other parts.
+    seed = seeds.named(config.seed, f'stage_{part.name}', state.round)
+    ctx = _context(experiment, state, seed, pooled)
+    result = _step(plan, name, part, result, sums.get(name, {}), ctx)
+    result.info[f'{part.name}_seconds'] = time.perf_counter() - begun
   info = result.info | _describe(reduced.traces, rejected)
   info['clients_clipped'] = num_clipped
-  if method.privacy.is_private:
+  if plan.privacy.is_private:
     # The sample of clients is secret, and these columns name its members.
     info |= {'rejected': '', 'rejected_reasons': ''}
-  info |= method.privacy.spent(state.round + 1)
+  info |= plan.privacy.spent(state.round + 1)
   info['bytes_up'] = reduced.num_bytes
   info['bytes_down'] = num_requests * experiment.broadcast(state).num_bytes
   state = result.state._replace(round=state.round + 1)
   return result._replace(state=state, info=info)
 
 
-def _admission(method, state, engine) -> admission.Admission:
+def _admission(plan, state, engine) -> admission.Admission:
   return admission.Admission(
-    engine.expected_spec(method),
+    engine.expected_spec(plan),
     state.model,
-    method.config.max_update_norm,
-    method.parts,
-    method.layout.is_variance(),
-    method.inference.keeps_scale,
+    plan.config.max_update_norm,
+    plan.locals,
+    plan.layout.is_variance(),
+    plan.inference.keeps_scale,
     state.slots.get(admission.SLOT),
   )
 
@@ -122,7 +140,7 @@ def _request(
   reduced, admit, experiment, state, engine, clients
 ) -> tuple[dict[int, str], int]:
   """Accumulates valid updates."""
-  method, waiting, num_clipped = experiment.method, set(clients), 0
+  plan, waiting, num_clipped = experiment.plan, set(clients), 0
   rejected: dict[int, str] = {}
   has_shown_traceback = False
   for client, update in engine(experiment, state, clients):
@@ -131,7 +149,7 @@ def _request(
       continue
     waiting.remove(client)
     num_examples = len(experiment.partition[client])
-    work = client_lib.work(method, state.round, client, num_examples)
+    work = client_lib.work(plan, state.round, client, num_examples)
     valid, defect, is_clipped = admit.admit(client, update, work)
     defect = defect or reduced.add(valid)
     if not defect:
@@ -146,46 +164,46 @@ def _request(
   return rejected | dict.fromkeys(waiting, 'no reply'), num_clipped
 
 
-def _step(
-  method: Method,
-  before: state_lib.State,
-  result: state_lib.Round,
-  results: dict[Any, Any],
-) -> state_lib.Round:
-  """Applies the chain of stages to the pooled model."""
-  pooled = result.state.model
-  for stage in method.stages:
-    started = time.perf_counter()
-    # The seed has the stage's name, so that it is independent of other stages.
-    seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
-    component = f'round {before.round + 1}: the server stage {stage.name}'
-    with stopping.wrap_errors(component):
-      returned = stage(result.state, before.model, pooled, results, seed)
-    result = _after(method, component, result, returned)
-    result.info[f'{stage.name}_seconds'] = time.perf_counter() - started
-  return result
-
-
-def _after(method, component, result, returned) -> state_lib.Round:
-  """Adds the result of a stage: state, columns, and groups of models."""
-  if not (
-    isinstance(returned, tuple) and isinstance(returned[0], state_lib.State)
-  ):
-    raise stopping.ComponentError(
-      f'{component} must return (state, info) or (state, info, groups), got '
-      f'{type(returned).__name__}.'
-    )
-  returned = state_lib.Round(*returned)
-  stopping.check_model(
-    component, returned.state.model, method.result_spec.model
+def _context(experiment, state, seed, pooled=None) -> parts.ServerContext:
+  return parts.ServerContext(
+    broadcast=state.model,
+    pooled=pooled,
+    round=state.round,
+    num_rounds=experiment.config.num_rounds,
+    seed=seed,
+    tools=experiment.tools,
   )
-  stopping.check_columns(component, returned.info)
-  # A stage may leave out the slots of other stages.
-  slots = {**result.state.slots, **returned.state.slots}
+
+
+def _step(
+  plan: Plan,
+  name: str,
+  part: parts.Server,
+  result: state_lib.Round,
+  sums: dict[str, Any],
+  ctx: parts.ServerContext,
+) -> state_lib.Round:
+  """Applies a server part, and adds its slot, columns and groups."""
+  state = result.state
+  # Values that are not finite are rejected below, with the name.
+  with (
+    np.errstate(invalid='ignore', divide='ignore'),
+    stopping.wrap_errors(name),
+  ):
+    outcome = part.step(state.model, sums, state.slots.get(part.name), ctx)
+  if not isinstance(outcome, parts.Outcome):
+    raise stopping.ComponentError(
+      f'{name} must return an Outcome, got {type(outcome).__name__}.'
+    )
+  stopping.check_model(name, outcome.model, plan.result_spec.model)
+  stopping.check_columns(name, outcome.report)
+  slots = dict(state.slots)
+  if part.has('slot'):
+    slots[part.name] = outcome.slot
   return state_lib.Round(
-    returned.state._replace(slots=slots),
-    {**result.info, **returned.info},
-    returned.predictors or result.predictors,
+    state._replace(model=outcome.model, slots=slots),
+    {**result.info, **outcome.report},
+    outcome.groups or result.predictors,
   )
 
 

@@ -1,6 +1,6 @@
 """Scores of the clients' personal models.
 
-A personal model is what `Part.personal` makes of the global model and a
+A personal model is what `Local.personal` makes of the global model and a
 client's memory; without such a part, it is the global model.
 `run_data.personal_rows` chooses its examples.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import metrics, seeds, weights
+from bfl_tf import metrics, parts, seeds, weights
 from bfl_tf.federation import prediction
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
@@ -23,7 +23,7 @@ SCORES = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 def makes_models(plan: Plan) -> bool:
   """Returns whether the clients of a plan have personal models."""
-  return any(part.has('personal') for part in plan.parts)
+  return any(part.has('personal') for part in plan.locals)
 
 
 def is_scored(plan: Plan) -> bool:
@@ -48,9 +48,10 @@ def model_of(
     memory: Memory of the client, by part name; None if it was never sampled.
   """
   memory = memory or plan.fresh_memory(model)
-  for part in plan.parts:
+  for part in plan.locals:
     if part.has('personal'):
-      model = part.personal(model, memory.get(part.name))
+      found = part.personal(model, memory.get(part.name))
+      model = weights.Weights(*parts.numpy(found))
   return model
 
 
@@ -70,22 +71,22 @@ def evaluate(
     the means, `personal_diverged`. Empty without personal models and
     `--personal_scores`, or if memories are on other machines.
   """
-  method, config = experiment.method, experiment.config
+  plan, config = experiment.plan, experiment.config
   # The memories are on disk; one of them shows whether all are on nodes.
   one = next(iter(state.memories.values()), None)
-  if not is_scored(method) or is_on_node(one):
+  if not is_scored(plan) or is_on_node(one):
     return {}
   scores: dict[str, float] = {}
   for split, prefix in (('test', ''), ('validation', 'validation_')):
     found, rows_of = [], experiment.personal_rows(split)
     for client, rows in rows_of.items():
-      model = model_of(method, state.model, state.memories.get(client))
+      model = model_of(plan, state.model, state.memories.get(client))
       name = f'personal_{prefix}evaluation'
       seed = seeds.named(config.seed, name, state.round, client)
       examples = experiment.dataset.splits[split].take(rows)
       found.append(_scores(experiment, model, examples, seed, num_samples))
     scores |= means(found, prefix)
-    if split == 'test' and makes_models(method):
+    if split == 'test' and makes_models(plan):
       untrained = rows_of.keys() - state.memories.keys()
       scores['personal_untrained'] = len(untrained)
   return scores

@@ -1,54 +1,78 @@
-"""The client side of a method: the plan of local training."""
+"""The plan of a run: all components that its flags select."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import math
 from typing import Any
 
-import numpy as np
-
-from bfl_tf import models, training, weights
+from bfl_tf import models, parts, server, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
 from bfl_tf.declare import user_code
-from bfl_tf.federation import compatibility
+from bfl_tf.federation import facts
 from bfl_tf.server import pooling
-from bfl_tf.startup import tf, tf_keras
+from bfl_tf.startup import tf_keras
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """Plan of local training."""
+  """The method of a run: what clients and server do in each round.
+
+  Attributes:
+    locals: Client parts, in order.
+    pool: The pooling rule: of a client part, or of `--pooling`.
+    servers: Other server parts, in order: those of client parts, then
+      `--server_parts`. Recalibration of batch normalization precedes the part
+      that makes groups.
+    start: Server parts before the first round.
+    layout: Layout of the model; None before the data are read.
+  """
 
   config: Config
+  variant: Any
   inference: training.Inference
-  parts: tuple
+  locals: tuple
   optimizer: Any
   schedule: Any
   attacks: tuple
+  weighting: Any
+  pool: Any
+  servers: tuple
+  start: tuple
+  privacy: Any
+  layout: weights.Layout | None = None
+  is_of_one_site: bool = False
 
   @classmethod
   def of(cls, config: Config) -> Plan:
     """Makes the plan; a ValueError names the flag and the fix."""
     variant: Any = config.make('variant', object)
     optimizer = config.make('client_optimizer', training.Optimizer)
-    settings = [
+    objectives = [
       made
       for made in (variant, optimizer)
       if isinstance(made, training.Objective)
     ]
     weighting = config.make('weighting', pooling.Weighting)
-    parts = config.chain(
-      'client_parts',
-      training.Part,
-      prior_precision=settings[0].prior_scale ** -2 if settings else 0.0,
-      client_optimizer=optimizer,
+    run = parts.RunFacts(
+      num_clients=config.num_clients,
+      clients_per_round=config.clients_per_round,
+      prior_precision=objectives[0].prior_scale ** -2 if objectives else 0.0,
+      optimizer=optimizer,
       weighting=weighting,
+    )
+    of_clients, of_server, start = (
+      tuple(part.with_run(run) for part in config.chain(flag, base))
+      for flag, base in (
+        ('client_parts', parts.Local),
+        ('server_parts', parts.Server),
+        ('start', parts.Server),
+      )
     )
     inference = training.resolve(
       variant,
@@ -56,36 +80,57 @@ class Plan:
       [
         ('variant', config.variant, variant),
         ('client_optimizer', config.client_optimizer, optimizer),
-        *(('client_parts', part.name, part) for part in parts),
+        *(('client_parts', part.name, part) for part in of_clients),
       ],
       config.predict_with,
     )
+    pool = config.make('pooling', parts.Pool).with_run(run)
     plan = cls(
       config=config,
+      variant=variant,
       inference=inference,
-      parts=parts,
+      locals=of_clients,
       optimizer=optimizer,
       schedule=_schedule(config),
       attacks=config.chain('attack', attacks_lib.Attack),
+      weighting=weighting,
+      pool=_pool(config, of_clients, pool),
+      servers=_servers(config, of_clients, of_server),
+      start=start,
+      privacy=config.privacy_mechanism,
     )
-    compatibility.check_plan(
-      plan,
-      variant,
-      weighting,
-      config.make('pooling', pooling.Rule),
-    )
+    facts.check(facts.Facts(plan))
     return plan
-
-  @property
-  def every_part(self) -> tuple:
-    """All client parts, including those of second trainings."""
-    seconds = (part.second_training() for part in self.parts)
-    return (*self.parts, *(part for part in seconds if part))
 
   @property
   def objective(self) -> training.Objective:
     """The prior and the weight of the KL term."""
     return self.inference.objective
+
+  @property
+  def flag_of_pool(self) -> str:
+    """The flag that selects the pooling rule, with its value."""
+    is_part = isinstance(self.pool, parts.Local)
+    return (
+      f'--client_parts={self.pool.name}'
+      if is_part
+      else f'--pooling={self.config.pooling}'
+    )
+
+  def flags_of_parts(self) -> Iterator[tuple[str, Any]]:
+    """Yields the flag of each part, and the part."""
+    for part in self.locals:
+      yield f'--client_parts={part.name}', part
+    if self.pool not in self.locals:
+      yield self.flag_of_pool, self.pool
+    for part in self.servers:
+      if isinstance(part, server.Recalibrate):
+        yield '--batch_norm=recalibrate', part
+      elif part not in self.locals:
+        yield f'--server_parts={part.name}', part
+    for part in self.start:
+      yield f'--start={part.name}', part
+    yield f'--privacy={self.config.privacy}', self.privacy
 
   def flag(self, name: str) -> str:
     """Returns the flag of a field of the objective, with its value."""
@@ -94,7 +139,7 @@ class Plan:
   @property
   def uses_broadcast_prior(self) -> bool:
     """Whether the clients' prior depends on the broadcast posterior."""
-    by_part = any(part.provides_prior for part in self.parts)
+    by_part = any(part.has('prior') for part in self.locals)
     return self.objective.update_prior or by_part
 
   def for_one_site(self) -> Plan:
@@ -104,9 +149,8 @@ class Plan:
     term is divided by the site's own number of examples. Attacks are left out,
     and parts that provide neither a prior nor a posterior over all weights.
     """
-    alone = (part.for_one_site() for part in self.parts)
-    parts = tuple(part for part in alone if part is not None)
-    has_prior = any(part.provides_prior for part in parts)
+    own = tuple(p for p in self.locals if p.has('prior') or p.fits_posterior)
+    has_prior = any(part.has('prior') for part in own)
     inference = self.inference.with_objective(
       kl_examples='own',
       annealing_rounds=0,
@@ -119,7 +163,12 @@ class Plan:
       optimizer = inference.objective  # It is also the optimizer.
       inference = dataclasses.replace(inference, optimizer=optimizer)
     return dataclasses.replace(
-      self, inference=inference, optimizer=optimizer, parts=parts, attacks=()
+      self,
+      inference=inference,
+      optimizer=optimizer,
+      locals=own,
+      attacks=(),
+      is_of_one_site=True,
     )
 
   def attacks_of(self, client: int) -> tuple:
@@ -196,7 +245,8 @@ class Plan:
       epoch_decay=config.epoch_decay,
       epoch_decay_every=config.epoch_decay_every,
       inference=self.inference.compiled(),
-      parts=self.parts,
+      parts=self.locals,
+      for_one_site=self.is_of_one_site,
       likelihood=self.likelihood(dataset.label_moments),
       jit_compile=config.jit_compile and not config.debug,
       is_eager=config.debug,
@@ -256,39 +306,108 @@ class Plan:
         '--variant=deterministic.'
       )
 
-  def check_trainings(self, sizes: Sequence[int]) -> None:
-    """Checks parts with the shortest and longest training of each client."""
+  def trainings(
+    self, partition: Sequence[Sequence]
+  ) -> list[tuple[int, int, int]]:
+    """Returns client, steps and examples of the extreme trainings."""
     steps, epochs = self.config.local_steps, _possible_epochs(self.config)
-    for part in self.every_part:
-      for client, size in enumerate(sizes if part.has('check') else ()):
-        batches = math.ceil(size / self.config.batch_size)
-        try:
-          for number in epochs:
-            part.check(steps or number * batches, size)
-        except ValueError as error:
-          raise ValueError(
-            f'--client_parts={part.name}, client {client}: {error}'
-          ) from error
+    return [
+      (client, steps or number * math.ceil(len(own) / self.config.batch_size),
+       len(own))
+      for client, own in enumerate(partition)
+      for number in epochs
+    ]  # fmt: skip
 
   def with_layout(self, layout: weights.Layout) -> Plan:
     """Returns the plan with parts for a model with these tensor shapes."""
-    parts = tuple(part.with_layout(layout) for part in self.parts)
-    return dataclasses.replace(self, parts=parts)
+
+    def placed(part):
+      return part.with_run(part.run._replace(layout=layout))
+
+    return dataclasses.replace(
+      self,
+      layout=layout,
+      locals=tuple(map(placed, self.locals)),
+      pool=placed(self.pool),
+      servers=tuple(map(placed, self.servers)),
+      start=tuple(map(placed, self.start)),
+    )
 
   def fresh_memory(self, model: weights.Weights) -> dict[str, Any]:
     """Returns a client's memory before its first round, by part name."""
-    memory = {}
-    for part in self.parts:
-      if part.has('init_memory'):
-        what = f'--client_parts={part.name}'
-        kept = memory[part.name] = part.init_memory(model)
-        for leaf in tf.nest.flatten(kept):
-          if not isinstance(leaf, np.ndarray | np.generic):
-            raise ValueError(
-              f'{what}: init_memory must return NumPy arrays, got '
-              f'{type(leaf).__name__}.'
-            )
-    return memory
+    return {
+      part.name: parts.numpy(part.memory(model))
+      for part in self.locals
+      if part.has('memory')
+    }
+
+  def fresh_slots(self, model: weights.Weights) -> dict[str, Any]:
+    """Returns the slots before the first round, by part."""
+    return {
+      part.name: part.slot(model)
+      for part in (self.pool, *self.servers)
+      if part.has('slot')
+    }
+
+  def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what client parts receive from their server halves, by name."""
+    return {
+      part.name: part.shared(slots[part.name])
+      for part in self.locals
+      if isinstance(part, parts.Server) and part.has('shared')
+    }
+
+  @functools.cached_property
+  def traced(self) -> training.Traced:
+    """The trace of the client parts, with the shapes of an update.
+
+    Memories and slots keep their initial shapes.
+    """
+    assert self.layout is not None
+    model = self.layout.standard()
+    return training.trace(
+      self.locals,
+      self.layout,
+      self.shared(self.fresh_slots(model)),
+      self.fresh_memory(model),
+      checks_hooks=not self.config.debug,
+    )
+
+  @property
+  def result_spec(self) -> training.Result:
+    """`tf.TensorSpec`s of the result of a client's training."""
+    return self.traced.result
+
+
+def _pool(config, of_clients, pool):
+  """Returns the pooling rule of a client part, or that of `--pooling`."""
+  own = [part for part in of_clients if isinstance(part, parts.Pool)]
+  if len(own) > 1:
+    names = ' and '.join(part.name for part in own)
+    raise ValueError(
+      f'--client_parts: {names} each have a pooling rule: choose one.'
+    )
+  if own and config.pooling != 'auto':
+    raise ValueError(
+      f'--client_parts={own[0].name} has its own pooling rule, and '
+      f'--pooling={config.pooling} is another one: set --pooling=auto.'
+    )
+  return own[0] if own else pool
+
+
+def _servers(config, of_clients, of_server):
+  """Returns the server parts after the pooling rule, in order."""
+  if config.batch_norm == 'recalibrate':
+    makes = [bool(part.group_names) for part in of_server]
+    place = makes.index(True) if any(makes) else len(makes)
+    between = (server.Recalibrate(),)
+    of_server = (*of_server[:place], *between, *of_server[place:])
+  own = [p for p in of_clients if isinstance(p, parts.Server)]
+  first = tuple(part for part in own if not isinstance(part, parts.Pool))
+  selection.check_unique(
+    '--client_parts and --server_parts', (*own, *of_server)
+  )
+  return (*first, *of_server)
 
 
 def _schedule(config) -> Any:

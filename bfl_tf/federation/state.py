@@ -10,8 +10,8 @@ class State(NamedTuple):
   """State of a run, sufficient to resume it.
 
   Attributes:
-    slots: Arrays that a server stage carries from round to round, by stage, and
-      the sizes of accepted updates (`admission.SLOT`).
+    slots: Arrays that a server part keeps from round to round, by part, and the
+      sizes of accepted updates (`admission.SLOT`).
     memories: Memories of the clients, by client and client part: a dict, or a
       mapping on disk that has the operator `|` of a dict.
   """
@@ -23,11 +23,11 @@ class State(NamedTuple):
 
 
 class Round(NamedTuple):
-  """Result of a round, and of a server stage.
+  """Result of a round.
 
   Attributes:
     info: Columns of `metrics.csv`.
-    predictors: Groups of models that a stage made, by name. They are scored
+    predictors: Groups of models that a part made, by name. They are scored
       with the round, and no later round reads them.
   """
 
@@ -37,10 +37,10 @@ class Round(NamedTuple):
 
 
 def stored(
-  stages: Iterable[Any], predictor: str, state: State
+  servers: Iterable[Any], predictor: str, state: State
 ) -> Sequence[weights.Weights]:
   """Returns the stored models of the group `predictor`; none is usual."""
-  for stage in stages:
-    if predictor in stage.predictors and stage.has_slot:
-      return stage.stored(state.slots[stage.name], state.model)
+  for part in servers:
+    if predictor in part.group_names and part.has('slot'):
+      return part.stored(state.slots[part.name], state.model)
   return ()

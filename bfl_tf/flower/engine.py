@@ -13,7 +13,7 @@ from bfl_tf import statistics, training, weights
 from bfl_tf.declare import user_code
 from bfl_tf.federation import engine
 from bfl_tf.federation.experiment import Experiment
-from bfl_tf.federation.method import Method
+from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 from bfl_tf.flower import messages
 from bfl_tf.flower import nodes as nodes_lib
@@ -39,7 +39,7 @@ class Engine(engine.Engine):
   summary: str = ''
   digests: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
-  def expected_spec(self, method: Method) -> training.Result:
+  def expected_spec(self, plan: Plan) -> training.Result:
     """Returns the spec of an update; a round replaces a memory on a node."""
     spec = method.result_spec
     if not self.run or not tf.nest.flatten(spec.memory):
@@ -50,7 +50,7 @@ class Engine(engine.Engine):
     self, experiment: Experiment, state: State, clients: Sequence[int]
   ) -> Iterator[engine.Reply]:
     """See `federation.engine.Engine`."""
-    spec, nodes = self.expected_spec(experiment.method), self.nodes(clients)
+    spec, nodes = self.expected_spec(experiment.plan), self.nodes(clients)
     for client in set(clients) - set(nodes):
       yield client, nodes_lib.NodeError('it has no SuperNode')
     seconds = experiment.config.client_timeout or math.inf

@@ -61,7 +61,7 @@ def _execute(grid, settings):
       raise ValueError(
         '--num_server_examples and --server_fraction take examples from '
         'clients, whose files stay on their nodes: remove both '
-        '(--refine=distil can use --server_dataset).'
+        '(--server_parts=distil can use --server_dataset).'
       )
     summary = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.

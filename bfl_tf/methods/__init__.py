@@ -1,43 +1,33 @@
-"""Methods with a client part and a matching server stage.
-
-A method is one file with a `Part` and a `Stage`, and one row of `METHODS`.
-Parts, stages and rules without a counterpart are in `clients`, `server` and
-`server.pooling`. `PARTS` is the table of all client parts.
-"""
+"""Methods: the client half and the server half in one file."""
 
 from typing import Any
 
 from bfl_tf import clients
-from bfl_tf.methods import (
-  bayes_admm,
-  feddyn,
-  fedlap,
-  fednova,
-  pvi,
-  scaffold,
-)
+from bfl_tf.methods.bayes_admm import BayesADMM
+from bfl_tf.methods.feddyn import FedDyn
+from bfl_tf.methods.fedlap import FedLap
+from bfl_tf.methods.fednova import FedNova
+from bfl_tf.methods.langevin import Langevin
+from bfl_tf.methods.pvi import PVI
+from bfl_tf.methods.scaffold import Scaffold
 
-METHODS: tuple[Any, ...] = (
-  bayes_admm,
-  feddyn,
-  fedlap,
-  fednova,
-  pvi,
-  scaffold,
-)
-
-PARTS: dict[str, Any] = {
+CLIENT_PARTS: dict[str, Any] = {
   part.name: part
   for part in (
+    BayesADMM,
+    FedDyn,
+    FedLap,
+    FedNova,
+    Langevin,
+    PVI,
+    Scaffold,
     clients.Ditto,
     clients.FedPA,
     clients.KeepLocal,
-    clients.Langevin,
     clients.LocalLayers,
     clients.PFedBayes,
     clients.Projection,
     clients.Proximal,
     clients.Swag,
-    *(method.Part for method in METHODS),
   )
 }

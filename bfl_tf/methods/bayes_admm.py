@@ -28,67 +28,17 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import server, training, weights
+from bfl_tf import parts, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Natural, Sent, Start
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf
-from bfl_tf.statistics import Total
-
-
-def _dual_terms(update, weight, reference):
-  sent = update.extras[Part.name]
-  moved = weights.natural(update.model) - weights.natural(reference)
-  return {'dual': sent[1] * moved.numpy(), 'sent': sent}
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that adds up the duals.
+class BayesADMM(Local, pooling.LogLinearPooling):
+  """The client keeps its dual; the server eta(q_0), and eta(p) + sum_k v_k."""
 
-  Its slot contains `start`, eta(q_0), and `known`, eta(p) + sum_k v_k.
-  """
-
-  num_clients: int
-
-  name = 'bayes_admm'
-  statistics = (Total(_dual_terms),)
-
-  def init(self, model) -> dict[str, np.ndarray]:
-    """Returns eta(q_0) twice, `[2, num_loc]` float64."""
-    start = weights.natural(model).numpy()
-    return {'start': start, 'known': start}
-
-  def shared(self, slot):
-    return {'start': slot['start']}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sums, slot = statistics[self.statistics[0]], state.slots[self.name]
-    rho, _ = sums['sent'] / sums['weight']
-    known = slot['known'] + sums['dual']
-    share = 1 / (1 + self.num_clients * rho)
-    eta = (1 - share) * weights.natural(state.model).numpy() + share * known
-    if eta[1].min() <= 0:
-      raise ValueError(
-        'a precision of the global posterior is negative: lower '
-        '--bayes_admm.damping.'
-      )
-    model = weights.of_natural(eta, state.model)
-    return state._replace(
-      model=type(model)(*map(np.asarray, model)),
-      slots={self.name: {**slot, 'known': known}},
-    ), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that stores the dual and sends rho and r rho.
-
-  Attributes:
-    clients_per_round: Number of clients per round; must be all, or 0 for all.
-  """
-
-  num_clients: int
-  clients_per_round: int
-  prior_precision: float
   rho: float = setting(
     1.0, 'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
   )
@@ -100,48 +50,64 @@ class Part(training.Part):
   )
 
   name = 'bayes_admm'
-  server_stage = Stage
-  requires = {
-    'client_optimizer': 'takes_any_prior',
-    'pooling': 'averages_natural',
-    'weighting': 'is_equal',
-  }
-  # The KL term of a client has the weight rho.
-  standard_settings = ('kl_examples', 'kl_reduction', 'annealing_rounds')
   # Client and server update the dual alike: no part may change the update.
-  incompatible_with = ('replaces_model', 'attack')
+  exact = True
 
-  def __post_init__(self):
-    if self.clients_per_round not in (0, self.num_clients):
-      raise ValueError(
-        '--client_parts=bayes_admm needs all clients in every round: remove '
-        f'--clients_per_round={self.clients_per_round}.'
-      )
+  def check(self, facts):
+    facts.need(facts.optimizer.takes_any_prior, '--client_optimizer=ivon')
+    facts.need(facts.weighting.is_equal, '--weighting=equal')
+    facts.need(
+      self.run.clients_per_round in (0, self.run.num_clients),
+      'all clients in every round: remove --clients_per_round',
+    )
+    # The KL term of a client has the weight rho.
+    facts.need_standard_objective(
+      'kl_examples', 'kl_reduction', 'annealing_rounds'
+    )
 
-  @property
-  def prior_weight(self) -> float:
-    return self.rho
-
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros([2, model.loc.size])
 
-  def dual(self, shared, memory) -> tf.Tensor:
-    """Returns v_k, `[2, num_loc]`; takes the arguments of `prior`."""
-    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
-    return memory + (shared['start'] - prior) / self.num_clients
+  def dual(self, ctx, memory) -> tf.Tensor:
+    """Returns v_k, `[2, num_loc]`."""
+    prior = tf.constant([[0.0], [self.run.prior_precision]], tf.float64)
+    return memory + (ctx.shared - prior) / self.run.num_clients
 
-  def prior(self, start, shared, memory):
-    return weights.natural(start) - self.dual(shared, memory) / self.rho
+  def begin(self, ctx, memory):
+    q = weights.natural(ctx.broadcast)
+    eta = q - self.dual(ctx, memory) / self.rho
+    return Start(ctx.start, (q, eta, memory))
 
-  def begin(self, start, shared, memory):
-    return weights.natural(start), memory
+  def prior(self, carry):
+    return Natural(carry[1], self.rho)
 
-  def finish(self, model, carry, trace):
-    start, moved = carry
+  def end(self, model, carry, trace):
+    q, _, moved = carry
     step = self.damping * self.rho
-    moved += step * (weights.natural(model) - start)
-    return model, tf.constant([self.rho, step], tf.float64), moved
+    return Sent(model, moved + step * (weights.natural(model) - q))
 
-  def bounds(self, trace):
-    sent = np.array([self.rho, self.damping * self.rho])
-    return sent, sent
+  def slot(self, model):
+    start = weights.natural(model).numpy()
+    return {'start': start, 'known': start}
+
+  def shared(self, slot):
+    return slot['start']
+
+  def terms(self, update, weight, broadcast):
+    moved = weights.natural(update.model) - weights.natural(broadcast)
+    rule = super().terms(update, weight, broadcast)
+    return {**rule, 'moved': moved.numpy()}
+
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, None, ctx)
+    known = slot['known'] + self.damping * self.rho * sums['moved']
+    share = 1 / (1 + self.run.num_clients * self.rho)
+    mean = weights.natural(outcome.model).numpy()
+    eta = (1 - share) * mean + share * known
+    if eta[1].min() <= 0:
+      raise ValueError(
+        'a precision of the global posterior is negative: lower '
+        '--bayes_admm.damping.'
+      )
+    model = parts.numpy(weights.of_natural(eta, outcome.model))
+    return outcome._replace(model=model, slot={**slot, 'known': known})

@@ -23,71 +23,51 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
-from bfl_tf.statistics import Total
-
-
-def _moved(update, weight, reference):
-  moved = update.model.mean.astype(np.float64) - reference.mean
-  return {'moved': weight * moved, 'updates': 1.0}
+from bfl_tf.parts import Local, Sent, Start
+from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Adds s to the pooled mean.
-
-  Attributes:
-    num_clients: Number of clients of the run, including those that are not
-      sampled.
-  """
-
-  num_clients: int
-
-  name = 'feddyn'
-  sets_mean = True
-  statistics = (Total(_moved),)
-
-  def init(self, model) -> dict[str, np.ndarray]:
-    """Returns the sums over all updates: changes, weights and their number."""
-    zero = np.zeros(())
-    return {'moved': np.zeros(model.mean.size), 'weight': zero, 'updates': zero}
-
-  def shared(self, slot):
-    return {}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sums, slot = statistics[self.statistics[0]], state.slots[self.name]
-    slot = {key: np.asarray(slot[key] + sums[key]) for key in slot}
-    total_weight = self.num_clients * slot['weight'] / slot['updates']
-    model = state.model.replace_mean(
-      state.model.mean + slot['moved'] / total_weight
-    )
-    return state._replace(model=model, slots={self.name: slot}), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Regularizes the loss; keeps g_k, `[num_trainable]` float32."""
+class FedDyn(Local, pooling.NaiveWeightedAverage):
+  """The client keeps g_k; the server keeps the sums over all updates."""
 
   alpha: float = setting(0.01, 'Coefficient alpha of the regularization.', gt=0)
 
   name = 'feddyn'
-  server_stage = Stage
-  requires = {'pooling': 'averages_means', 'weighting': 'is_constant'}
-  # The client and the server compute the same change of the mean.
-  incompatible_with = ('changes_start', 'replaces_model', 'attack')
+  exact = True
 
-  def init_memory(self, model):
+  def check(self, facts):
+    facts.need_constant_weights()
+
+  def memory(self, model):
     return np.zeros(model.mean.size, np.float32)
 
-  def begin(self, start, shared, memory):
-    return start.mean, memory
+  def begin(self, ctx, memory):
+    return Start(ctx.start, (ctx.broadcast.mean, memory))
 
   def gradient(self, gradient, mean, carry, step):
-    start, kept = carry
-    return gradient - kept + self.alpha * (mean - start)
+    w_g, g_k = carry
+    return gradient - g_k + self.alpha * (mean - w_g)
 
-  def finish(self, model, carry, trace):
-    start, kept = carry
-    return model, None, kept - self.alpha * (model.mean - start)
+  def end(self, model, carry, trace):
+    w_g, g_k = carry
+    return Sent(model, g_k - self.alpha * (model.mean - w_g))
+
+  def slot(self, model):
+    zero = np.zeros(())
+    return {'moved': np.zeros(model.mean.size), 'weight': zero, 'updates': zero}
+
+  def terms(self, update, weight, broadcast):
+    moved = update.model.mean.astype(np.float64) - broadcast.mean
+    rule = super().terms(update, weight, broadcast)
+    return {**rule, 'moved': weight * moved}
+
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, None, ctx)
+    new = {'moved': sums['moved'], 'weight': sums['weight'],
+           'updates': sums['count']}  # fmt: skip
+    slot = {key: np.asarray(slot[key] + new[key]) for key in slot}
+    total_weight = self.run.num_clients * slot['weight'] / slot['updates']
+    mean = outcome.model.mean + slot['moved'] / total_weight
+    return outcome._replace(model=outcome.model.replace_mean(mean), slot=slot)

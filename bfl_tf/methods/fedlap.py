@@ -25,47 +25,16 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Sent, Start
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf
-from bfl_tf.statistics import Total
-
-
-def _changes(update, weight, reference):
-  moved = update.model.mean.astype(np.float64) - reference.mean
-  return {'duals': update.extras[Part.name] * moved}
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Replaces the pooled mean by the sum of the dual variables."""
+class FedLap(Local, pooling.NaiveWeightedAverage):
+  """The client keeps the change of v_k; the server keeps w_0 and sum_k v_k."""
 
-  name = 'fedlap'
-  sets_mean = True
-  statistics = (Total(_changes),)
-
-  def init(self, model) -> dict[str, np.ndarray]:
-    """Returns w_0 and the sum of the duals, `[num_trainable]` float64."""
-    start = model.mean.astype(np.float64)
-    return {'start': start, 'duals': start}
-
-  def shared(self, slot):
-    return {'start': slot['start']}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    slot = state.slots[self.name]
-    duals = slot['duals'] + statistics[self.statistics[0]]['duals']
-    return state._replace(
-      model=state.model.replace_mean(duals),
-      slots={self.name: {**slot, 'duals': duals}},
-    ), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Regularizes the loss; keeps v_k's change, `[num_trainable]` float32."""
-
-  num_clients: int
   delta: float = setting(1.0, 'Precision delta of the Gaussian prior.', gt=0)
   damping: float = setting(
     0.1,
@@ -75,31 +44,42 @@ class Part(training.Part):
   )
 
   name = 'fedlap'
-  server_stage = Stage
-  # A client's posterior would contain another prior.
-  requires = {
-    'variant': 'is_point',
-    'client_optimizer': 'minimizes',
-    'pooling': 'averages_means',
-  }
-  # The client and the server compute the same change of the mean.
-  incompatible_with = ('changes_start', 'replaces_model', 'attack')
+  exact = True
 
-  def init_memory(self, model):
+  def check(self, facts):
+    # A client's posterior would contain another prior.
+    facts.need(facts.variant.is_point, '--variant=deterministic')
+    facts.need(facts.optimizer.minimizes, '--client_optimizer=sgd or adam')
+
+  def memory(self, model):
     return np.zeros(model.mean.size, np.float32)
 
-  def begin(self, start, shared, memory):
-    first = tf.cast(shared['start'] / self.num_clients, tf.float32)
-    return start.mean, memory, first + memory
+  def begin(self, ctx, memory):
+    first = tf.cast(ctx.shared / self.run.num_clients, tf.float32)
+    return Start(ctx.start, (ctx.broadcast.mean, memory, first + memory))
 
   def gradient(self, gradient, mean, carry, step):
-    start, _, dual = carry
-    return gradient + self.delta / step.num_examples * (dual + mean - start)
+    w_g, _, dual = carry
+    return gradient + self.delta / step.num_examples * (dual + mean - w_g)
 
-  def finish(self, model, carry, trace):
-    start, moved, _ = carry
-    change = self.damping * (model.mean - start)
-    return model, tf.constant([self.damping], tf.float32), moved + change
+  def end(self, model, carry, trace):
+    w_g, moved, _ = carry
+    return Sent(model, moved + self.damping * (model.mean - w_g))
 
-  def bounds(self, trace):
-    return np.float32(self.damping), np.float32(self.damping)
+  def slot(self, model):
+    start = model.mean.astype(np.float64)
+    return {'start': start, 'duals': start}
+
+  def shared(self, slot):
+    return slot['start']
+
+  def terms(self, update, weight, broadcast):
+    moved = update.model.mean.astype(np.float64) - broadcast.mean
+    return {**super().terms(update, weight, broadcast), 'moved': moved}
+
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, None, ctx)
+    duals = slot['duals'] + self.damping * sums['moved']
+    return outcome._replace(
+      model=outcome.model.replace_mean(duals), slot={**slot, 'duals': duals}
+    )

@@ -20,55 +20,40 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
-from bfl_tf import server, training
-from bfl_tf.statistics import Total
+from bfl_tf.parts import Local
+from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that sets the mean; other weights stay as pooled."""
-
-  client_optimizer: Any
+class FedNova(Local, pooling.NaiveWeightedAverage):
+  """The clients train as without it; the server sets the mean."""
 
   name = 'fednova'
-  sets_mean = True
+  exact = True
 
-  @property
-  def statistics(self):
-    return (Total(self._normalized),)
+  def check(self, facts):
+    facts.need_sgd()
 
   def length(self, rates: np.ndarray) -> float:
     """Returns a_k, the displacement by a constant gradient of 1."""
-    rho = self.client_optimizer.momentum
-    past = np.arange(1, len(rates) + 1) + self.client_optimizer.nesterov
-    return float(np.sum(rates * (1 - rho**past) / (1 - rho)))
+    sgd = self.run.optimizer
+    past = np.arange(1, len(rates) + 1) + sgd.nesterov
+    return float(np.sum(rates * (1 - sgd.momentum**past) / (1 - sgd.momentum)))
 
-  def _normalized(self, update, weight, reference):
+  def terms(self, update, weight, broadcast):
     length = self.length(update.rates)
-    moved = update.model.mean.astype(np.float64) - reference.mean
-    return {'length': weight * length, 'moved': moved * (weight / length)}
+    moved = update.model.mean.astype(np.float64) - broadcast.mean
+    return {
+      **super().terms(update, weight, broadcast),
+      'length': weight * length,
+      'moved': moved * (weight / length),
+    }
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sums = statistics[self.statistics[0]]
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, slot, ctx)
     length, moved = (sums[k] / sums['weight'] for k in ('length', 'moved'))
-    mean = reference.mean + length * moved
-    return state._replace(model=state.model.replace_mean(mean)), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that only states what the server stage requires."""
-
-  name = 'fednova'
-  server_stage = Stage
-  requires = {
-    'client_optimizer': 'is_sgd',
-    # The stage overwrites the mean with an average, so the rule must average.
-    'pooling': 'averages_means',
-  }
-  # With such parts, the update is not the sum of SGD's steps.
-  incompatible_with = ('changes_start', 'replaces_model')
+    mean = ctx.broadcast.mean + length * moved
+    return outcome._replace(model=outcome.model.replace_mean(mean))

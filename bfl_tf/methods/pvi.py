@@ -36,95 +36,73 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import server, training, weights
+from bfl_tf import weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local, Natural, Sent, Start
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf
-from bfl_tf.statistics import Total
 
 # Lower bound on a cavity's precision, as a fraction of the prior's.
 _MIN_CAVITY = 0.1
 
 
-def _changed(update, weight, reference):
-  change = weights.natural(update.model) - weights.natural(reference)
-  return {'change': change.numpy()}
-
-
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that sums the clients' changes and broadcasts the sum S."""
+class PVI(Local, pooling.DistributedWeightConsolidation):
+  """The client keeps M_k; the server keeps S and sends it."""
 
-  name = 'pvi'
-  statistics = (Total(_changed),)
-
-  def init(self, model) -> np.ndarray:
-    """Returns S = 0, `[2, num_loc]` float64."""
-    return np.zeros([2, model.loc.size])
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    change = statistics[self.statistics[0]]['change']
-    slots = {self.name: state.slots[self.name] + change}
-    return state._replace(slots=slots), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that uses the cavity as prior and stores the sent changes.
-
-  Attributes:
-    num_clients: Number of clients of the run, including those that are not
-      sampled.
-    damping: Damping r of the client's update.
-  """
-
-  num_clients: int
-  prior_precision: float
   damping: float = setting(
     0.2, "Damping factor in (0, 1] on each client's update.", gt=0, le=1
   )
 
   name = 'pvi'
-  server_stage = Stage
-  requires = {'pooling': 'needs_prior'}
-  # Client and server sum the same changes: no part may change the update.
-  incompatible_with = ('replaces_model', 'attack')
+  exact = True
 
-  def for_one_site(self) -> Part:
-    return dataclasses.replace(self, damping=1.0)
+  def check(self, facts):
+    facts.need_standard_objective()
 
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros([2, model.loc.size])
 
-  def factor(self, start, shared, memory) -> tf.Tensor:
-    """Returns eta(t_k), `[2, num_loc]`; takes the arguments of `prior`."""
-    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
-    rest = weights.natural(start) - prior - shared
-    return memory + rest / self.num_clients
+  def factor(self, ctx, memory) -> tf.Tensor:
+    """Returns eta(t_k), `[2, num_loc]`."""
+    prior = tf.constant([[0.0], [self.run.prior_precision]], tf.float64)
+    rest = weights.natural(ctx.broadcast) - prior - ctx.shared
+    return memory + rest / self.run.num_clients
 
-  def _cavity(self, start, shared, memory):
-    """Returns eta of the cavity, and a mask of precisions at the floor."""
-    cavity = weights.natural(start) - self.factor(start, shared, memory)
-    shift, precision = tf.unstack(cavity)
-    floor = tf.constant(_MIN_CAVITY * self.prior_precision, tf.float64)
+  def begin(self, ctx, memory):
+    q = weights.natural(ctx.broadcast)
+    shift, precision = tf.unstack(q - self.factor(ctx, memory))
+    floor = tf.constant(_MIN_CAVITY * self.run.prior_precision, tf.float64)
     held = tf.maximum(precision, floor)
     # The floor must not change the prior's gradient at m.
-    shift += (held - precision) * tf.cast(start.loc, tf.float64)
-    return tf.stack([shift, held]), held <= floor
+    shift += (held - precision) * tf.cast(ctx.broadcast.loc, tf.float64)
+    floored = tf.reduce_mean(tf.cast(held <= floor, tf.float32))
+    return Start(ctx.start, (q, tf.stack([shift, held]), memory, floored))
 
-  def prior(self, start, shared, memory):
-    return self._cavity(start, shared, memory)[0]
+  def prior(self, carry):
+    return Natural(carry[1])
 
-  def begin(self, start, shared, memory):
-    _, floored = self._cavity(start, shared, memory)
-    floored = tf.reduce_mean(tf.cast(floored, tf.float32))
-    return weights.natural(start), memory, floored
+  def end(self, model, carry, trace):
+    q, _, memory, floored = carry
+    moved = self.damping * (weights.natural(model) - q)
+    sent = weights.of_natural(q + moved, model)
+    return Sent(
+      sent,
+      memory + (weights.natural(sent) - q),
+      {'floored_fraction': floored},
+    )
 
-  def finish(self, model, carry, trace):
-    before, memory, _ = carry
-    moved = self.damping * (weights.natural(model) - before)
-    sent = weights.of_natural(before + moved, model)
-    return sent, None, memory + (weights.natural(sent) - before)
+  def slot(self, model):
+    return np.zeros([2, model.loc.size])
 
-  def report(self, carry, trace):
-    *_, floored = carry
-    return {'floored_fraction': floored}
+  def shared(self, slot):
+    return slot
+
+  def terms(self, update, weight, broadcast):
+    change = weights.natural(update.model) - weights.natural(broadcast)
+    rule = super().terms(update, weight, broadcast)
+    return {**rule, 'change': change.numpy()}
+
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, None, ctx)
+    return outcome._replace(slot=slot + sums['change'])

@@ -22,65 +22,19 @@ References:
   federated learning. ICML 2020, algorithm 1.
 """
 
-from collections.abc import Mapping
 import dataclasses
 
 import numpy as np
 
-from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
-from bfl_tf.statistics import Total
+from bfl_tf.parts import Local, Outcome, Sent, Server, Start
 
 CORRECTS = ('gradients', 'weights')
 
 
-def _drift(update, weight, reference):
-  moved = reference.mean.astype(np.float64) - update.model.mean
-  return {'drift': moved * (weight / update.trace.sum_rates), 'updates': 1.0}
-
-
 @dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that updates the server's control variate and broadcasts it.
-
-  Attributes:
-    num_clients: Number of clients of the run, including those that are not
-      sampled.
-  """
-
-  num_clients: int
-
-  name = 'scaffold'
-  statistics = (Total(_drift),)
-
-  def init(self, model) -> dict[str, np.ndarray]:
-    """Returns c = 0, `[num_trainable]` float32, and w = 0 of 0 updates."""
-    control = np.zeros(model.mean.size, np.float32)
-    return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
-
-  def shared(self, slot):
-    return {'control': slot['control']}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sums, slot = statistics[self.statistics[0]], state.slots[self.name]
-    updates = slot['updates'] + sums['updates']
-    weight = (slot['weight'] * slot['updates'] + sums['weight']) / updates
-    change = sums['drift'] - sums['weight'] * slot['control']
-    change /= self.num_clients
-    control = (slot['control'] * slot['weight'] + change) / weight
-    slot = {
-      'control': control.astype(np.float32),
-      'weight': weight,
-      'updates': updates,
-    }
-    return state._replace(slots={self.name: slot}), {
-      'control_norm': float(np.linalg.norm(control))
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that corrects each step and stores the control variate."""
+class Scaffold(Local, Server):
+  """The client keeps c_i; the server keeps c and w, and sends c."""
 
   corrects: str = setting(
     'gradients',
@@ -90,39 +44,59 @@ class Part(training.Part):
   )
 
   name = 'scaffold'
-  server_stage = Stage
-  # With these parts x - y_i is not the sum of SGD's steps.
-  incompatible_with = ('changes_start', 'replaces_model')
+  exact = True
 
-  @property
-  def requires(self) -> Mapping[str, str]:
-    """SGD and constant client weights; no momentum if gradients are corrected.
+  def check(self, facts):
+    facts.need_constant_weights()
+    # Control variates would contain momentum, but corrected gradients not.
+    if self.corrects == 'gradients':
+      facts.need_plain_sgd()
+    facts.need_sgd()
 
-    Otherwise the control variates would contain momentum, but the corrected
-    gradients would not.
-    """
-    of_sgd = 'is_plain_sgd' if self.corrects == 'gradients' else 'is_sgd'
-    return {'client_optimizer': of_sgd, 'weighting': 'is_constant'}
-
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros(model.mean.size, np.float32)
 
-  def begin(self, start, shared, memory):
-    return start.mean, shared['control'], memory
+  def begin(self, ctx, memory):
+    return Start(ctx.start, (ctx.broadcast.mean, ctx.shared, memory))
 
   def gradient(self, gradient, mean, carry, step):
     if self.corrects == 'weights':
       return gradient
-    _, server_control, control = carry
-    return gradient - control + server_control
+    _, c, own = carry
+    return gradient - own + c
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     if self.corrects == 'gradients':
-      return None, carry
-    _, server_control, control = carry
-    return mean - step.learning_rate * (server_control - control), carry
+      return mean, carry
+    _, c, own = carry
+    return mean - step.learning_rate * (c - own), carry
 
-  def finish(self, model, carry, trace):
-    start, server_control, control = carry
-    drift = (start - model.mean) / trace.sum_rates
-    return model, None, control - server_control + drift
+  def end(self, model, carry, trace):
+    x, c, own = carry
+    drift = (x - model.mean) / trace.sum_rates
+    return Sent(model, own - c + drift)
+
+  def slot(self, model):
+    control = np.zeros(model.mean.size, np.float32)
+    return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
+
+  def shared(self, slot):
+    return slot['control']
+
+  def terms(self, update, weight, broadcast):
+    moved = broadcast.mean.astype(np.float64) - update.model.mean
+    return {'drift': moved * (weight / update.trace.sum_rates)}
+
+  def step(self, model, sums, slot, ctx):
+    updates = slot['updates'] + sums['count']
+    weight = (slot['weight'] * slot['updates'] + sums['weight']) / updates
+    change = sums['drift'] - sums['weight'] * slot['control']
+    change /= self.run.num_clients
+    control = (slot['control'] * slot['weight'] + change) / weight
+    slot = {
+      'control': control.astype(np.float32),
+      'weight': weight,
+      'updates': updates,
+    }
+    norm = float(np.linalg.norm(control))
+    return Outcome(model, slot, {'control_norm': norm})

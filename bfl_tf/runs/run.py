@@ -156,11 +156,11 @@ class Run:
 
   def _begin(self):
     self._warn()
-    is_private = self._experiment.method.privacy.is_private
+    is_private = self._experiment.plan.privacy.is_private
     # Unreadable files must fail before `start` removes any file.
     state = checkpoints.restore(self._directory.path)
     if state is not None:
-      spec = self._engine.expected_spec(self._experiment.method)
+      spec = self._engine.expected_spec(self._experiment.plan)
       engine_lib.check_memories(state, spec)
       self._directory.rows.resume(state.round)
       if is_private:
@@ -184,7 +184,7 @@ class Run:
     )
     if state is not None:
       # A checkpoint does not contain slots without arrays.
-      fresh = self._experiment.method.fresh_slots(state.model)
+      fresh = self._experiment.plan.fresh_slots(state.model)
       state = state._replace(slots={**fresh, **state.slots})
       self._state, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
@@ -192,7 +192,7 @@ class Run:
     return self._record(loop.initial_state(self._experiment))
 
   def _warn(self):
-    for note in self._experiment.method.privacy.notes():
+    for note in self._experiment.plan.privacy.notes():
       self._progress.say(note)
     config, dataset = self._config, self._experiment.dataset
     for note in dataset.notes:
@@ -227,7 +227,7 @@ class Run:
       row['local_steps'] / max(1, row['clients_pooled']) for row in rows[1:]
     )
     if steps > _MANY_STEPS and abs(ratio - 1) < _UNCHANGED:
-      owner = self._experiment.method.inference.owner
+      owner = self._experiment.plan.inference.owner
       self._progress.say(
         f'warning: the median standard deviation of the weights is still '
         f'{ratio:.3f} times --{owner}.initial_scale after {steps:.0f} local '
@@ -304,7 +304,7 @@ class Run:
       # A class without examples has no recall.
       and not ('recall_class' in name and math.isnan(value))
     }
-    layout = self._experiment.method.layout
+    layout = self._experiment.plan.layout
     summary = {
       'version': version.__version__,
       'rounds': state.round,

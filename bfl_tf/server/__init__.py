@@ -1,7 +1,4 @@
-"""Server stages, which turn the pooled model into the next global model.
-
-A stage that trains, predicts or draws has an argument `resources`.
-"""
+"""Server parts, which turn the pooled model into the next global model."""
 
 from typing import Any
 
@@ -14,13 +11,12 @@ from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.privacy import PRIVACY, Privacy
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.resources import Resources
-from bfl_tf.server.stage import Stage
 from bfl_tf.server.store_updates import packed, StoreUpdates, unpacked
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
-STAGES: dict[str, Any] = {
-  stage.name: stage
-  for stage in (
+SERVER_PARTS: dict[str, Any] = {
+  part.name: part
+  for part in (
     Adaptive,
     Distil,
     Ensemble,

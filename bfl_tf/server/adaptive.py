@@ -21,13 +21,13 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Outcome, Server
 
 _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 
 
 @dataclasses.dataclass(frozen=True)
-class Adaptive(Stage):
+class Adaptive(Server):
   """Updates the mean; scales and buffers stay as pooled."""
 
   optimizer: str = setting(
@@ -49,26 +49,24 @@ class Adaptive(Stage):
 
   name = 'adaptive'
 
-  def init(self, model) -> dict[str, np.ndarray]:
-    """Returns both moments, `[num_trainable]` float64."""
+  def slot(self, model):
     size = model.mean.size
     return {
       'first': np.zeros(size),
       'second': np.full(size, self.adaptivity**2),
     }
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    start = reference.mean.astype(np.float64)
-    update = state.model.mean - start
-    slot = state.slots[self.name]
+  def step(self, model, sums, slot, ctx):
+    start = ctx.broadcast.mean.astype(np.float64)
+    update = model.mean - start
     first = self.decay * slot['first'] + (1 - self.decay) * update
     second = self._second(slot['second'], np.square(update))
     moved = self.learning_rate * first / (np.sqrt(second) + self.adaptivity)
-    slots = {self.name: {'first': first, 'second': second}}
-    model = state.model.replace_mean(start + moved)
-    return state._replace(model=model, slots=slots), {
-      'server_step_norm': float(np.linalg.norm(moved))
-    }
+    return Outcome(
+      model.replace_mean(start + moved),
+      {'first': first, 'second': second},
+      {'server_step_norm': float(np.linalg.norm(moved))},
+    )
 
   def _second(self, second, square):
     share = 1 - self.second_decay

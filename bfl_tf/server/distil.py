@@ -14,9 +14,8 @@ References:
   federated learning. ICLR 2021, sections 4 and 5.1, appendix B.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import math
 import time
 
@@ -24,28 +23,29 @@ import numpy as np
 
 from bfl_tf import clients, seeds, training, weights
 from bfl_tf.declare.settings import setting
-from bfl_tf.server import ensemble, posteriors
+from bfl_tf.parts import Outcome, Server
+from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.server import posteriors
 from bfl_tf.server.resources import Resources
-from bfl_tf.server.stage import Stage
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Distil(Stage):
+@dataclasses.dataclass(frozen=True)
+class Distil(Server):
   """Trains the mean by distillation; the pooled scale stays.
 
+  The batch statistics of a student with averaged weights (`swa`) are estimated
+  again on U.
+
   Attributes:
-    resources: Resources of the run. The batch statistics of a student with
-      averaged weights (`swa`) are re-estimated on U.
-    make_ensemble: Returns the `Ensemble` whose groups are the teachers.
+    ensemble: Makes the groups that are the teachers.
   """
 
-  resources: Resources
-  make_ensemble: Callable[[], ensemble.Ensemble]
+  ensemble: ensemble_lib.Ensemble = ensemble_lib.Ensemble()
   teachers: str = setting(
-    '+'.join(ensemble.GROUPS),
+    '+'.join(ensemble_lib.GROUPS),
     'Groups of models that teach the student: B, or some of A, C and S '
     'joined by +.',
   )
@@ -102,69 +102,61 @@ class Distil(Stage):
   )
 
   name = 'distil'
-  uses = {'ensemble': ensemble.Ensemble}
-
-  def __post_init__(self):
-    self.resources.require('distillation')
-    self._taught_by  # noqa: B018 (a wrong union shows here)
-    if self.targets == 'labels':
-      self.resources.require('--distil.targets=labels', labels=True)
-    if self.optimizer != 'swa':
-      return
-    try:
-      self.averaging.check(self.num_steps, len(self.resources.server_images))
-    except ValueError as error:
-      raise ValueError(
-        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
-        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
-        '(fractions of the steps), or more --distil.epochs.'
-      ) from error
-    if self.swa_min_learning_rate > self.learning_rate:
-      raise ValueError(
-        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
-        f'exceed --distil.learning_rate={self.learning_rate}.'
-      )
-
-  @functools.cached_property
-  def teacher_groups(self) -> ensemble.Ensemble:
-    """Ensemble whose groups are the teachers."""
-    return self.make_ensemble()
 
   @property
-  def num_steps(self) -> int:
-    """Number of steps of a student's training."""
-    batches = math.ceil(len(self.resources.server_images) / self.batch_size)
-    return self.epochs * batches
-
-  def _steps(self, name, value):
-    """Returns a number of steps; a value below 1 is a fraction of all steps."""
-    if value < 1:
-      return round(value * self.num_steps)
-    if value % 1:
-      raise ValueError(
-        f'--distil.{name}={value} must be an integer, or a fraction below 1.'
-      )
-    return int(value)
+  def group_names(self) -> tuple[str, ...]:
+    return self.ensemble.group_names
 
   @property
-  def steps_per_cycle(self) -> int:
-    """Number of steps per cycle of the learning rate."""
-    return max(1, self._steps('swa_cycle', self.swa_cycle))
-
-  @property
-  def averaging(self) -> clients.Swag:
-    """Client part that averages the student's weights."""
-    return clients.Swag(
-      self._steps('swa_start', self.swa_start),
-      self.steps_per_cycle,
-      rank=0,
-      fits_scale=False,
+  def _taught_by(self):
+    return ensemble_lib.groups_of(
+      'distil.teachers', self.teachers, self.group_names
     )
 
-  @functools.cached_property
-  def student(self) -> training.Worker:
-    """Worker that trains students; a single one, as steps are sequential."""
-    have, worker = self.resources, self.resources.workers[0]
+  def check(self, facts):
+    self.ensemble.check(facts)
+    self._taught_by  # noqa: B018 (a wrong union shows here)
+    facts.need_server_examples(labels=self.targets == 'labels')
+    is_swa, most = self.optimizer == 'swa', self.learning_rate
+    facts.need(
+      not is_swa or self.swa_min_learning_rate <= most,
+      f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} of at most '
+      f'--distil.learning_rate={most}',
+    )
+    for name in ('swa_start', 'swa_cycle'):
+      value = getattr(self, name)
+      facts.need(
+        value < 1 or value == int(value),
+        f'an integer, or a fraction below 1, for --distil.{name}={value}',
+      )
+    if facts.tools and is_swa:
+      steps = self.num_steps(facts.tools)
+      facts.need(
+        self.averaging(steps).collections(steps),
+        f'weights to average, and --distil.optimizer=swa collects none in '
+        f'{steps} steps: set --distil.swa_start=0.5 and --distil.swa_cycle='
+        '0.05 (fractions of the steps), or more --distil.epochs',
+      )
+
+  def num_steps(self, tools: Resources) -> int:
+    """Returns the number of steps of a student's training."""
+    return self.epochs * math.ceil(len(tools.server_images) / self.batch_size)
+
+  def averaging(self, steps: int) -> clients.Swag:
+    """Returns the part that averages the student's weights.
+
+    A setting below 1 is a fraction of the steps.
+    """
+    start, cycle = (
+      round(value * steps) if value < 1 else int(value)
+      for value in (self.swa_start, self.swa_cycle)
+    )
+    period = max(1, cycle)
+    return clients.Swag(start, period, rank=0, fits_scale=False)
+
+  def student(self, tools: Resources) -> training.Worker:
+    """Returns the worker that trains students, one after another."""
+    worker = tools.workers[0]
     training_config = training.TrainingConfig(
       optimizer=training.SGD(self.momentum),
       batch_size=self.batch_size,
@@ -178,56 +170,51 @@ class Distil(Stage):
       inference=training.Inference(scope=worker.config.inference.scope),
     )
     if self.optimizer == 'swa':
+      averaging = self.averaging(self.num_steps(tools))
       training_config = dataclasses.replace(
         training_config,
-        cycle_length=self.steps_per_cycle,
+        cycle_length=averaging.period,
         cycle_floor=self.swa_min_learning_rate / self.learning_rate,
-        parts=(self.averaging,),
+        parts=(averaging,),
       )
     # Only the shape matters here.
-    labels = np.zeros(len(have.server_images), worker.labels.dtype)
-    targets = have.likelihood.certain_targets(labels, have.num_classes)
-    return worker.other(training_config, have.server_images, targets)
+    labels = np.zeros(len(tools.server_images), worker.labels.dtype)
+    targets = tools.likelihood.certain_targets(labels, tools.num_classes)
+    return worker.other(training_config, tools.server_images, targets)
 
-  @property
-  def statistics(self) -> tuple:
-    return self.teacher_groups.statistics
+  def terms(self, update, weight, broadcast):
+    return self.ensemble.terms(update, weight, broadcast)
 
-  @property
-  def predictors(self) -> tuple[str, ...]:
-    return self.teacher_groups.predictors
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self.teacher_groups.make(
-      pooled, statistics, seeds.child(seed, 0)
-    )
+  def step(self, model, sums, slot, ctx):
+    seed, tools = ctx.seed, ctx.tools
+    groups, report = self.ensemble.make(sums, ctx, seeds.child(seed, 0))
     started = time.perf_counter()
-    mixtures, more = self.predicted(
-      {name: groups[name] for name in self._taught_by}, seeds.child(seed, 1)
-    )
-    info |= more
-    info['predict_teachers_seconds'] = time.perf_counter() - started
-    model, more = self.distilled(state.model, mixtures, seeds.child(seed, 2))
-    info |= more
-    return state._replace(model=model), info, groups
-
-  @property
-  def _taught_by(self):
-    known = self.teacher_groups.predictors
-    return ensemble.groups_of('distil.teachers', self.teachers, known)
+    taught = {name: groups[name] for name in self._taught_by}
+    mixtures, more = self.predicted(tools, taught, seeds.child(seed, 1))
+    report |= more
+    report['predict_teachers_seconds'] = time.perf_counter() - started
+    model, more = self.distilled(tools, model, mixtures, seeds.child(seed, 2))
+    return Outcome(model, slot, report | more, groups)
 
   def predicted(
-    self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
+    self,
+    tools: Resources,
+    groups: Mapping[str, Sequence[weights.Weights]],
+    seed: np.ndarray,
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Returns the teachers' finite predictions on U, by group."""
     betas = posteriors.betas_of(groups)
     if self.targets == 'labels':
-      return training.Mixtures(self.resources.likelihood, betas), {}
-    mixtures, rejected = self.resources.mixtures(groups, betas, seed)
+      return training.Mixtures(tools.likelihood, betas), {}
+    mixtures, rejected = tools.mixtures(groups, betas, seed)
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(
-    self, start: weights.Weights, mixtures: training.Mixtures, seed: np.ndarray
+    self,
+    tools: Resources,
+    start: weights.Weights,
+    mixtures: training.Mixtures,
+    seed: np.ndarray,
   ) -> tuple[weights.Weights, dict[str, float]]:
     """Trains a student from `start` on the union of its teachers.
 
@@ -235,30 +222,29 @@ class Distil(Stage):
       The student and columns of `metrics.csv`. `start` replaces the student if
       it is not finite, or if no teacher is.
     """
-    have = self.resources
     teachers = [name for name in self._taught_by if name in mixtures]
-    labels = have.server_labels if self.targets == 'labels' else None
+    labels = tools.server_labels if self.targets == 'labels' else None
     if not teachers and labels is None:
       return start, {'students_refused': 1}
     task = training.ClientTask(
       start=start,
-      indices=np.arange(len(have.server_images), dtype=np.int32),
+      indices=np.arange(len(tools.server_images), dtype=np.int32),
       epochs=np.int32(self.epochs),
       learning_rate=np.float32(self.learning_rate),
       seed=seeds.child(seed, 0),
     )
     targets = (
-      have.likelihood.targets(mixtures.union(teachers), self.sharpening)
+      tools.likelihood.targets(mixtures.union(teachers), self.sharpening)
       if labels is None
-      else have.likelihood.certain_targets(labels, have.num_classes)
+      else tools.likelihood.certain_targets(labels, tools.num_classes)
     )
-    result = self.student.train(task, have.server_images, targets)
+    result = self.student(tools).train(task, tools.server_images, targets)
     # The student's scale differs from `start` by rounding in softplus.
     model = weights.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
-    if self.optimizer == 'swa' or have.recalibrates:
-      model = have.measured(model, seeds.child(seed, 1))
+    if self.optimizer == 'swa' or tools.recalibrates:
+      model = tools.measured(model, seeds.child(seed, 1))
     if not all(np.all(np.isfinite(vector)) for vector in model):
       return start, {'students_refused': 1}
     loss = float(result.trace.loss)

@@ -15,7 +15,7 @@ References:
   inference in the predictive space. AAAI 2024: group B (beta-Predictive Bayes).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -23,9 +23,8 @@ import numpy as np
 
 from bfl_tf import seeds, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Keep, Outcome, Server, ServerContext
 from bfl_tf.server import posteriors, teacher_posteriors
-from bfl_tf.server.resources import Resources
-from bfl_tf.server.stage import Stage
 
 # Groups whose unions are scored too; B is scored alone.
 GROUPS = ('A', 'C', 'S')
@@ -35,8 +34,8 @@ _LETTERS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ensemble(Stage):
+@dataclasses.dataclass(frozen=True)
+class Ensemble(Server):
   """Creates the groups, which the evaluation of the round scores.
 
   Attributes:
@@ -44,7 +43,6 @@ class Ensemble(Stage):
       `TEACHER_POSTERIORS`.
   """
 
-  resources: Resources
   groups: str = setting(
     '+'.join(GROUPS), f'Groups to make and score, joined by + ({_LETTERS}).'
   )
@@ -80,93 +78,94 @@ class Ensemble(Stage):
 
   name = 'ensemble'
 
-  def __post_init__(self):
+  def check(self, facts):
+    groups = self.group_names
     if self.fits_beta:
-      if 'B' not in self.predictors:
-        raise ValueError(
-          '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
-        )
-      self.resources.require('--ensemble.fits_beta', labels=True)
-    self.statistics  # noqa: B018 (a posterior that does not fit shows here)
+      facts.need('B' in groups, 'group B for fits_beta: --ensemble.groups=B')
+      facts.need_server_examples(labels=True)
+    is_pooled = isinstance(self.posterior, teacher_posteriors.Pooled)
+    facts.need(
+      not ('S' in groups and is_pooled)
+      or facts.model is None
+      or facts.model.loc.shape[0],
+      'a posterior over weights for --ensemble.posterior=pooled: set '
+      '--variant=flipout, --client_optimizer=ivon or laplace, or '
+      '--client_parts=swag; or choose gaussian or dirichlet_weights',
+    )
 
   @property
-  def statistics(self) -> tuple:
-    needed = []
-    if {'B', 'C'} & set(self.predictors):
-      needed.append(posteriors.Updates())
-    if 'S' in self.predictors:
-      needed.append(self.posterior.statistic(self.resources.layout))
-    return tuple(statistic for statistic in needed if statistic)
-
-  @property
-  def predictors(self) -> tuple[str, ...]:
+  def group_names(self) -> tuple[str, ...]:
     union, _, last = self.groups.rpartition('+')
     if last != 'B':
       return groups_of('ensemble.groups', self.groups, GROUPS)
     others = groups_of('ensemble.groups', union, GROUPS) if union else ()
     return (*others, 'B')
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self.make(pooled, statistics, seed)
-    return state, info, groups
+  def terms(self, update, weight, broadcast):
+    terms = {}
+    if 'S' in self.group_names:
+      terms |= self.posterior.terms(update, weight, broadcast)
+    if {'B', 'C'} & {*self.group_names}:
+      terms |= {'models': Keep(update.model), 'weights': Keep(weight)}
+    return terms
+
+  def step(self, model, sums, slot, ctx):
+    groups, report = self.make(sums, ctx, ctx.seed)
+    return Outcome(model, slot, report, groups)
 
   def make(
-    self, pooled: weights.Weights, statistics, seed: np.ndarray
+    self, sums: Mapping[str, Any], ctx: ServerContext, seed: np.ndarray
   ) -> tuple[dict[str, Sequence[weights.Weights]], dict[str, float]]:
     """Returns the models by group, and columns of `metrics.csv`."""
     groups: dict[str, Sequence[weights.Weights]] = {}
-    info = {}
-    if 'A' in self.predictors:
-      groups['A'] = (pooled,)
-    found = statistics.get(posteriors.Updates())
-    if 'C' in self.predictors:
-      shares = found.shares if self.weighted else None
-      groups['C'] = posteriors.Models(
-        len(found.models), found.models.__getitem__, shares
-      )
-    if 'B' in self.predictors:
-      groups['B'] = posteriors.Models(
-        len(found.models), found.models.__getitem__
-      )
-    if 'S' in self.predictors:
-      draws = self._draws(pooled, statistics, seeds.child(seed, 0))
+    report: dict[str, float] = {}
+    tools = ctx.tools
+    if 'A' in self.group_names:
+      groups['A'] = (ctx.pooled,)
+    if {'B', 'C'} & {*self.group_names}:
+      models, shares = sums['models'], np.array(sums['weights'])
+      shares = shares / sum(sums['weights']) if self.weighted else None
+      of_clients = len(models), models.__getitem__
+    if 'C' in self.group_names:
+      groups['C'] = posteriors.Models(*of_clients, shares)
+    if 'B' in self.group_names:
+      groups['B'] = posteriors.Models(*of_clients)
+    if 'S' in self.group_names:
+      draws = self._draws(sums, ctx, seeds.child(seed, 0))
       # Recalibration replaces the sampled variances.
-      if draws.is_variance.any() and not self.resources.recalibrates:
-        info['sampled_floored_fraction'] = draws.floored_fraction()
+      if draws.is_variance.any() and not tools.recalibrates:
+        report['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
     groups = {
-      name: self.resources.recalibrated(
-        group, seeds.child(seed, 1 + ALL.index(name))
-      )
+      name: tools.recalibrated(group, seeds.child(seed, 1 + ALL.index(name)))
       for name, group in groups.items()
     }
     if 'B' in groups:
-      info['beta'] = self.beta
+      report['beta'] = self.beta
       if self.fits_beta:
-        info['beta'] = self._best_beta(groups['B'], seeds.child(seed, 5))
-      models = groups['B']
+        report['beta'] = self._best_beta(groups['B'], tools, seed)
+      own = groups['B']
       groups['B'] = posteriors.Models(
-        len(models), models.__getitem__, beta=info['beta']
+        len(own), own.__getitem__, beta=report['beta']
       )
-    return groups, info
+    return groups, report
 
-  def _best_beta(self, group, seed):
+  def _best_beta(self, group, tools, seed):
     """Returns the beta with the largest likelihood of the server's labels."""
-    betas, labels = {'B': self.beta}, self.resources.server_labels
-    mixtures, _ = self.resources.mixtures({'B': group}, betas, seed)
+    betas = {'B': self.beta}
+    mixtures, _ = tools.mixtures({'B': group}, betas, seeds.child(seed, 5))
     if 'B' not in mixtures:
       return self.beta
-    return mixtures.best_beta('B', np.asarray(labels))
+    return mixtures.best_beta('B', np.asarray(tools.server_labels))
 
-  def _draws(self, pooled, statistics, seed):
-    layout = self.resources.layout
-    needed = self.posterior.statistic(layout)
-    result = statistics[needed] if needed else None
-    distribution, like = self.posterior.distribution(pooled, result, layout)
+  def _draws(self, sums, ctx, seed):
+    distribution, like = self.posterior.distribution(
+      ctx.pooled, sums, ctx.broadcast
+    )
     return posteriors.Draws(
       distribution,
       like,
-      layout.is_variance(),
+      ctx.tools.layout.is_variance(),
       seed,
       self.num_samples,
       self.min_variance,

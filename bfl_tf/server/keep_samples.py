@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from bfl_tf.declare.settings import setting
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Outcome, Server
 from bfl_tf.startup import tfp
 
 # Larger samples would not fit into the memory of many machines.
@@ -14,43 +14,43 @@ _MAX_GIB = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class KeepSamples(Stage):
+class KeepSamples(Server):
   """Keeps global models, evenly spread over the rounds after the burn-in.
 
   They are the group `chain`, and are stored with the run.
   """
 
-  num_rounds: int
   number: int = setting(10, 'Number of samples that the run keeps.', ge=1)
   burn_in: float = setting(
     0.5, 'Fraction of the rounds before the first sample.', ge=0, lt=1
   )
 
   name = 'keep_samples'
-  predictors = ('chain',)
+  group_names = ('chain',)
 
-  def __post_init__(self):
-    if self.number > self._rounds_left:
-      raise ValueError(
-        f'--keep_samples.number={self.number}: only {self._rounds_left} of '
-        f'--num_rounds={self.num_rounds} rounds follow the burn-in: raise '
-        '--num_rounds, or lower --keep_samples.number or '
-        '--keep_samples.burn_in.'
+  def check(self, facts):
+    num_rounds = facts.config.num_rounds
+    left = self._rounds_left(num_rounds)
+    facts.need(
+      self.number <= left,
+      f'{self.number} rounds after the burn-in, and only {left} of '
+      f'--num_rounds={num_rounds} follow it: raise --num_rounds, or lower '
+      '--keep_samples.number or --keep_samples.burn_in',
+    )
+    if facts.model:
+      sizes = (len_of.shape[0] for len_of in facts.model[:4])
+      gib = self.number * sum(sizes) * 4 / 2**30
+      facts.need(
+        gib <= _MAX_GIB,
+        f'{gib:.3g} GiB for the samples and each checkpoint, more than '
+        f'{_MAX_GIB}: lower --keep_samples.number',
       )
 
-  @property
-  def _rounds_left(self):
-    return self.num_rounds - math.floor(self.burn_in * self.num_rounds)
+  def _rounds_left(self, num_rounds):
+    return num_rounds - math.floor(self.burn_in * num_rounds)
 
-  def init(self, model):
-    """Returns no samples, as arrays `[number, ...]` with a count."""
+  def slot(self, model):
     sizes = {'mean': model.mean.size, 'buffers': model.buffers.size}
-    needed = self.number * sum(sizes.values()) * 4 / 2**30
-    if needed > _MAX_GIB:
-      raise ValueError(
-        f'--keep_samples.number={self.number}: the samples and each checkpoint '
-        f'need {needed:.3g} GiB, more than {_MAX_GIB}: lower it.'
-      )
     return {
       **{
         name: np.zeros([self.number, size], np.float32)
@@ -59,23 +59,22 @@ class KeepSamples(Stage):
       'count': np.int32(0),
     }
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    slot, left = state.slots[self.name], self._rounds_left
-    place = state.round + 1 - (self.num_rounds - left)
+  def step(self, model, sums, slot, ctx):
+    left = self._rounds_left(ctx.num_rounds)
+    place = ctx.round + 1 - (ctx.num_rounds - left)
     count = int(slot['count'])
-    info: dict[str, float] = {}
+    report: dict[str, float] = {}
     if place > 0 and place * self.number // left > count:
       slot = {name: np.array(values) for name, values in slot.items()}
-      slot['mean'][count] = state.model.mean
-      slot['buffers'][count] = state.model.buffers
+      slot['mean'][count] = model.mean
+      slot['buffers'][count] = model.buffers
       count += 1
       slot['count'] = np.int32(count)
-    info['chain_samples'] = count
+    report['chain_samples'] = count
     if count == self.number:
-      info |= _diagnostics(slot['mean'])
-    state = state._replace(slots={self.name: slot})
-    groups = {'chain': self.stored(slot, state.model)} if count else {}
-    return state, info, groups
+      report |= _diagnostics(slot['mean'])
+    groups = {'chain': self.stored(slot, model)} if count else {}
+    return Outcome(model, slot, report, groups)
 
   def stored(self, slot, model):
     return [

@@ -18,11 +18,11 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Outcome, Server
 
 
 @dataclasses.dataclass(frozen=True)
-class Momentum(Stage):
+class Momentum(Server):
   """Updates the mean; scales and buffers stay as pooled.
 
   Without momentum and dampening, the result is bit-for-bit the pooled model.
@@ -37,18 +37,16 @@ class Momentum(Stage):
 
   name = 'momentum'
 
-  def init(self, model) -> np.ndarray:
-    """Returns the initial velocity 0, `[num_trainable]` float64."""
+  def slot(self, model):
     return np.zeros(model.mean.size)
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    mean = state.model.mean.astype(np.float64)
-    before, update = state.slots[self.name], mean - reference.mean
-    carried = self.decay * before
-    if self.dampening and before.any():
+  def step(self, model, sums, slot, ctx):
+    mean = model.mean.astype(np.float64)
+    update = mean - ctx.broadcast.mean
+    carried = self.decay * slot
+    if self.dampening and slot.any():
       carried = carried - self.dampening * update
     velocity = carried + update
-    return state._replace(
-      model=state.model.replace_mean(mean + carried),
-      slots={self.name: velocity},
-    ), {'velocity_norm': float(np.linalg.norm(velocity))}
+    norm = float(np.linalg.norm(velocity))
+    model = model.replace_mean(mean + carried)
+    return Outcome(model, velocity, {'velocity_norm': norm})

@@ -34,6 +34,8 @@ import numpy as np
 from bfl_tf import seeds, statistics, weights
 from bfl_tf.declare import component
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Pool
+from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +53,8 @@ class Privacy(component.Component):
   name = 'none'
   is_private: ClassVar[bool] = False
 
-  def check(self) -> None:
-    """Raises a ValueError if the mechanism gives no guarantee."""
+  def check(self, facts: Any) -> None:
+    """Rejects a run without a guarantee, by `facts.need`."""
 
   def sample(self, seed: int, round_index: int) -> list[int]:
     """Returns the sorted numbers of the clients of a round."""
@@ -66,10 +68,10 @@ class Privacy(component.Component):
     )
 
   def protect(
-    self, rule: Any, reference: weights.Weights, seed: int, round_index: int
-  ) -> Any:
-    """Returns the statistic that replaces the pooling rule in a round."""
-    return rule
+    self, pool: Pool, broadcast: weights.Weights, seed: int, round_index: int
+  ) -> Pool:
+    """Returns the pooling rule of a round."""
+    return pool
 
   def spent(self, num_rounds: int) -> Mapping[str, float]:
     """Returns columns of `metrics.csv` after a number of rounds."""
@@ -150,21 +152,59 @@ class Central(Privacy):
     """Number of clients per round that epsilon refers to."""
     return self.expected_clients
 
-  def check(self):
-    if not math.isfinite(self.spent(1)['epsilon']):
-      raise ValueError(
-        f'--{self.name}.delta={self.delta:g} is too small for a finite '
-        'epsilon: raise it.'
-      )
+  def check(self, facts):
+    # The noise is defined for sums of terms that are linear in the moments.
+    facts.need(
+      type(facts.pool)
+      in (pooling.NaiveWeightedAverage, pooling.WeightedSum),
+      '--pooling=nwa or ws, because no noise is defined for other rules',
+    )
+    config = facts.config
+    facts.need(
+      config.weighting == 'auto' or facts.weighting.is_equal,
+      '--weighting=equal, because all clients have weight 1',
+    )
+    # A round that is trained again after a crash would have the same noise.
+    facts.need(config.checkpoint_every == 1, '--checkpoint_every=1')
+    facts.need(
+      facts.objective.kl_examples != 'all',
+      'a KL term that does not depend on the number of all examples: set '
+      'kl_examples=own',
+    )
+    for part in facts.servers:
+      if part is not facts.pool:
+        facts.need(
+          not part.has('terms'),
+          f'no other sums of updates than those of the pooled model: remove '
+          f'{part.name}',
+        )
+    if not facts.model:
+      return
+    for part in facts.locals:
+      facts.need(
+        not (part.has('memory') or part.name in facts.extras
+             or part.fits_posterior),
+        'updates that consist of the pooled model, and no memories: remove '
+        f'{part.name}',
+      )  # fmt: skip
+    facts.need(
+      not facts.model.buffers.shape[0],
+      'a network without batch normalization, whose statistics it does not '
+      'cover',
+    )
+    facts.need(
+      math.isfinite(self.spent(1)['epsilon']),
+      f'a finite epsilon: raise --{self.name}.delta={self.delta:g}',
+    )
 
   def sample(self, seed, round_index):
     generator = seeds.generator(seed, 'poisson_sampling', round_index)
     rate = self.expected_clients / self.num_clients
     return np.flatnonzero(generator.random(self.num_clients) < rate).tolist()
 
-  def protect(self, rule, reference, seed, round_index):
+  def protect(self, pool, broadcast, seed, round_index):
     generator = seeds.generator(seed, 'privacy_noise', round_index)
-    return Noisy(self, rule, reference, generator)
+    return Noisy(self, pool, broadcast, generator)
 
   def spent(self, num_rounds):
     rate = self.cohort / self.population
@@ -205,48 +245,43 @@ class Central(Privacy):
     )
 
 
-class Noisy:
-  """A pooling rule with clipped terms and noise, as a `Statistic`."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Noisy(Pool):
+  """A pooling rule with clipped terms and noise; `generator` draws it."""
 
-  def __init__(
-    self,
-    privacy: Central,
-    rule: Any,
-    reference: weights.Weights,
-    generator: np.random.Generator,
-  ):
-    """Begins a round; `generator` draws the noise."""
-    self._privacy, self._rule = privacy, rule
-    self._generator = generator
-    self._start = self._terms(
-      statistics.ClientUpdate(0, 1, reference), reference
-    )
+  privacy: Central
+  pool: Pool
+  broadcast: weights.Weights
+  generator: np.random.Generator
 
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Returns the clipped change of the terms; the weight is not used."""
-    change = self._terms(update, reference)
+  @functools.cached_property
+  def start(self) -> dict[str, np.ndarray]:
+    """Terms of the broadcast."""
+    update = statistics.ClientUpdate(0, 1, self.broadcast)
+    return self._terms(update)
+
+  def terms(self, update, weight, broadcast):
+    change = self._terms(update)
     square = 0.0
     for name, terms in change.items():
-      terms -= self._start[name]
+      terms -= self.start[name]
       square += np.sum(np.square(terms))
-    factor = min(1.0, self._privacy.clip_norm / max(math.sqrt(square), 1e-300))
-    for terms in change.values():
-      terms *= factor
-    return statistics.single(1.0, change)
+    most = self.privacy.clip_norm
+    factor = min(1.0, most / max(math.sqrt(square), 1e-300))
+    return {name: terms * factor for name, terms in change.items()}
 
-  def finalize(self, sums, reference) -> tuple[weights.Weights, dict]:
-    """Returns the rule's result; `sums` is None in a round without clients."""
-    count, scale = self._privacy.expected_clients, self._privacy.noise_scale
-    vectors = {}
-    for name, start in self._start.items():
-      noise = self._generator.normal(0.0, scale, start.shape)
-      change = noise if sums is None else sums.value(name) + noise
-      vectors[name] = count * start + change
-    return self._rule.finalize(statistics.single(count, vectors), reference)
+  def step(self, model, sums, slot, ctx):
+    count, scale = self.privacy.expected_clients, self.privacy.noise_scale
+    noisy = {'weight': count, 'max_weight': count, 'count': count}
+    for name, start in self.start.items():
+      noise = self.generator.normal(0.0, scale, start.shape)
+      # A round may have no clients.
+      noisy[name] = count * start + (sums.get(name, 0.0) + noise)
+    return self.pool.step(model, noisy, slot, ctx)
 
-  def _terms(self, update, reference) -> dict[str, np.ndarray]:
-    sums = self._rule.accumulate(update, 1.0, reference)
-    return {name: sums.value(name) for name in sums.vectors if name != 'weight'}
+  def _terms(self, update):
+    terms = self.pool.terms(update, 1.0, self.broadcast)
+    return {k: np.array(v, np.float64) for k, v in terms.items()}
 
 
 @functools.cache

@@ -6,23 +6,19 @@ their weights. Unlabeled examples suffice to estimate the right statistics.
 
 import dataclasses
 
-from bfl_tf.server.resources import Resources
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Outcome, Server
 
 BATCH_NORMS = ('average', 'recalibrate')
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Recalibrate(Stage):
+@dataclasses.dataclass(frozen=True)
+class Recalibrate(Server):
   """Re-estimates the buffers of the model."""
-
-  resources: Resources
 
   name = 'recalibrate'
 
-  def __post_init__(self):
-    self.resources.require('--batch_norm=recalibrate')
+  def check(self, facts):
+    facts.need_server_examples()
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    model = self.resources.measured(state.model, seed)
-    return state._replace(model=model), {}
+  def step(self, model, sums, slot, ctx):
+    return Outcome(ctx.tools.measured(model, ctx.seed))

@@ -1,4 +1,4 @@
-"""Workers and data for stages that train, predict or draw samples."""
+"""Workers and data for server parts that train, predict or draw samples."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
@@ -12,7 +12,7 @@ from bfl_tf.server import posteriors
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resources:
-  """Workers and data, injected into stages as the argument `resources`.
+  """Workers and data: `parts.ServerContext.tools`.
 
   Attributes:
     workers: Workers that train clients and predict; `Worker.other` creates
@@ -59,16 +59,6 @@ class Resources:
   def server_labels(self) -> np.ndarray | None:
     """`[num_examples]`; None if unknown, or of other classes."""
     return self._server_data[1]
-
-  def require(self, flag: str, labels: bool = False) -> None:
-    """Raises a ValueError if the server has no examples, or no labels."""
-    if not len(self.server_images) or (labels and self.server_labels is None):
-      kind = 'labeled ' if labels else ''
-      other = '; --server_dataset has no labels' if labels else ''
-      raise ValueError(
-        f'{flag} needs {kind}examples on the server: set --num_server_examples '
-        f'{other or "or --server_dataset"}.'
-      )
 
   def mixtures(
     self,

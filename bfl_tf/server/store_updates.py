@@ -9,39 +9,33 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.server import posteriors
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Keep, Outcome, Server
 
 
 @dataclasses.dataclass(frozen=True)
-class StoreUpdates(Stage):
+class StoreUpdates(Server):
   """Stores the updates of a one-shot run; the model does not change."""
 
-  num_rounds: int
-  clients_per_round: int
-
   name = 'store_updates'
-  statistics = (posteriors.Updates(),)
 
-  def __post_init__(self):
-    if self.num_rounds != 1 or self.clients_per_round:
-      raise ValueError(
-        '--refine=store_updates needs one round of all clients: set '
-        '--num_rounds=1, and remove --clients_per_round.'
-      )
+  def check(self, facts):
+    config = facts.config
+    facts.need(
+      config.num_rounds == 1 and not config.clients_per_round,
+      'one round of all clients: set --num_rounds=1, and remove '
+      '--clients_per_round',
+    )
 
-  def init(self, model):
-    """Returns a slot without updates and with 0 changes after the run."""
+  def slot(self, model):
     return {'start': model._asdict(), 'updates': {}, 'changes': np.int32(0)}
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sent = statistics[posteriors.Updates()].updates
-    slot = {
-      'start': reference._asdict(),
-      'updates': {str(update.client_id): packed(update) for update in sent},
-      'changes': state.slots[self.name]['changes'],
-    }
-    return state._replace(slots={self.name: slot}), {}
+  def terms(self, update, weight, broadcast):
+    return {'updates': Keep(update)}
+
+  def step(self, model, sums, slot, ctx):
+    updates = {str(u.client_id): packed(u) for u in sums['updates']}
+    start = ctx.broadcast._asdict()
+    return Outcome(model, {**slot, 'start': start, 'updates': updates})
 
 
 def packed(update: statistics.ClientUpdate) -> dict[str, Any]:

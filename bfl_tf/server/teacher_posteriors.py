@@ -1,31 +1,39 @@
-"""Distributions of group S of an ensemble.
+"""Distributions that the models of group S are sampled from."""
 
-`statistic(layout)` is the required Statistic over the round's updates, or None.
-`distribution(pooled, result, layout)` returns the distribution over
-`Weights.values` and the model that provides other vectors; `result` is the
-result of the statistic.
-"""
-
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+import numpy as np
+
+from bfl_tf import weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Keep, Part
 from bfl_tf.server import posteriors
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
+class Fitted(Part):
   """FedBE's Eq. 5: a Gaussian fitted to the clients' means."""
 
-  def statistic(self, layout):
-    return posteriors.FittedGaussian()
+  def terms(
+    self, update: Any, weight: float, broadcast: weights.Weights
+  ) -> Mapping[str, Any]:
+    """Returns terms of one client, as in `parts.Server.terms`."""
+    return posteriors.fit_terms(update, weight, broadcast)
 
-  def distribution(self, pooled, result, layout):
-    return result, pooled
+  def distribution(
+    self, pooled: weights.Weights, sums: Mapping[str, Any], broadcast: Any
+  ) -> tuple[Any, weights.Weights]:
+    """Returns the distribution over `Weights.values`.
+
+    The second result is the model that provides all other vectors.
+    """
+    return posteriors.fitted(sums, broadcast), pooled
 
 
 @dataclasses.dataclass(frozen=True)
-class DirichletWeights:
+class DirichletWeights(Fitted):
   """FedBE's Eq. 7: convex combinations of the clients' models."""
 
   # Beyond these bounds draws in float32 are not finite.
@@ -33,42 +41,38 @@ class DirichletWeights:
     1.0, 'Concentration alpha of the Dirichlet distribution.', ge=1e-30, lt=1e30
   )
 
-  def statistic(self, layout):
-    return posteriors.Updates()
+  def terms(self, update, weight, broadcast):
+    return {'models': Keep(update.model), 'weights': Keep(weight)}
 
-  def distribution(self, pooled, result, layout):
-    values = [model.values for model in result.models]
-    return posteriors.SimplexMixture(values, result.shares, self.alpha), pooled
+  def distribution(self, pooled, sums, broadcast):
+    values = [model.values for model in sums['models']]
+    shares = np.array(sums['weights']) / sum(sums['weights'])
+    return posteriors.SimplexMixture(values, shares, self.alpha), pooled
 
 
 @dataclasses.dataclass(frozen=True)
-class Pooled:
+class Pooled(Fitted):
   """The pooled posterior."""
 
-  def statistic(self, layout):
-    if not layout.size('loc'):
-      raise ValueError(
-        '--ensemble.posterior=pooled needs a posterior over weights: set '
-        '--variant=flipout or a client part that gives all weights a '
-        'posterior, or choose gaussian or dirichlet_weights.'
-      )
+  def terms(self, update, weight, broadcast):
+    return {}
 
-  def distribution(self, pooled, result, layout):
+  def distribution(self, pooled, sums, broadcast):
     return posteriors.of_model(pooled), pooled.at_a_point()
 
 
 @dataclasses.dataclass(frozen=True)
-class Auto:
+class Auto(Fitted):
   """`pooled` for models with random weights, `gaussian` for others."""
 
-  def statistic(self, layout):
-    return self._of(layout).statistic(layout)
+  def terms(self, update, weight, broadcast):
+    return self._of(broadcast).terms(update, weight, broadcast)
 
-  def distribution(self, pooled, result, layout):
-    return self._of(layout).distribution(pooled, result, layout)
+  def distribution(self, pooled, sums, broadcast):
+    return self._of(broadcast).distribution(pooled, sums, broadcast)
 
-  def _of(self, layout):
-    return Pooled() if layout.size('loc') else Fitted()
+  def _of(self, broadcast):
+    return Pooled() if broadcast.loc.size else Fitted()
 
 
 TEACHER_POSTERIORS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from bfl_tf.training.devices import (
   strategies,
 )
 from bfl_tf.training.first_order import Adam, SGD
-from bfl_tf.training.hooks import result_spec
+from bfl_tf.training.hooks import trace, Traced
 from bfl_tf.training.inference import Inference, OptimizerInference, resolve
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
@@ -24,7 +24,6 @@ from bfl_tf.training.likelihoods import (
 from bfl_tf.training.objectives import Objective, Prior, VARIANTS
 from bfl_tf.training.optimizer import Optimizer
 from bfl_tf.training.optimizers import OPTIMIZERS
-from bfl_tf.training.part import Part
 from bfl_tf.training.prediction import (
   Mixtures,
   predict,

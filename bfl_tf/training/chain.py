@@ -1,101 +1,72 @@
-"""The client parts of a training, called in order."""
+"""The client halves of a method's parts, called in order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bfl_tf import parts as parts_lib
 from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import tasks
-from bfl_tf.training.part import Part
 
 
 class Chain:
-  """Client parts for one model, whose shapes the parts already have.
-
-  Each method calls the hook of the same name. The arguments are those of
-  `Part`, except for `shared` and `memory`, which are by part name as in
-  `ClientTask`, `carry`, which has one entry per part, and `stream`, which
-  contains the random draws of a step.
+  """Client parts of one training. Each method calls the hook of its name.
 
   Attributes:
-    seconds: Chain of the second training of a part, by name of the part.
-    provider: The part that provides the prior of the clients, or None.
+    parts: Parts of the first training, or the part of a second one.
+    seconds: Chain of each second training, by name of its part.
+    start_changed_by, model_changed_by: Names of the parts whose last call of
+      `begin` and `end` returned other weights.
 
   Raises:
     ValueError: Two parts provide a prior.
   """
 
-  def __init__(self, parts: Sequence[Part], names: Sequence[str] = ()):
-    """Makes the chain; `names` replace the names of the parts."""
-    self.parts = tuple(parts)
-    self.names = names or [part.name for part in self.parts]
-    self.seconds = {
-      name: Chain([second], [name])
-      for name, part in zip(self.names, self.parts)
-      if (second := part.second_training())
-    }
-    providers = [part for part in self.parts if part.provides_prior]
-    terms = [part for part in self.parts if part.has('divergence')]
-    for several, what in ((providers, 'prior'), (terms, 'KL term')):
-      if len(several) > 1:
-        names = ' and '.join(part.name for part in several)
-        raise ValueError(
-          f'--client_parts: {names} each provide the {what} of the clients: '
-          'choose one.'
-        )
+  def __init__(self, parts: Sequence[parts_lib.Local]):
+    """Makes the chain of all parts."""
+    self.parts = tuple(part for part in parts if not part.is_second)
+    self.seconds = {part.name: _One(part) for part in parts if part.is_second}
+    providers = [part for part in self.parts if part.has('prior')]
+    if len(providers) > 1:
+      names = ' and '.join(part.name for part in providers)
+      raise ValueError(
+        f'--client_parts: {names} each provide the prior of the clients: '
+        'choose one.'
+      )
     self.provider = providers[0] if providers else None
-
-  def with_layout(self, layout: weights.Layout) -> Chain:
-    """Returns the chain for a model with these tensor shapes."""
-    return Chain([part.with_layout(layout) for part in self.parts], self.names)
+    self.start_changed_by: set[str] = set()
+    self.model_changed_by: set[str] = set()
 
   def have(self, hook: str) -> bool:
     """Returns whether a part overrides a hook."""
     return any(part.has(hook) for part in self.parts)
 
-  def prior(
-    self, start: weights.Weights, shared: Mapping, memory: Mapping
-  ) -> Any:
-    """Returns the prior's natural parameters, or None without a provider."""
-    part = self.provider
-    if part:
-      name = self.names[self.parts.index(part)]
-      return part.prior(start, shared.get(name), memory.get(name))
-    return None
-
-  def initial(
-    self, start: weights.Weights, shared: Mapping, memory: Mapping
-  ) -> weights.Weights:
-    """Returns the weights at which local training begins."""
-    for name, part in zip(self.names, self.parts):
-      if part.has('initial'):
-        start = part.initial(start, shared.get(name), memory.get(name))
-    return start
-
   def begin(
-    self, start: weights.Weights, shared: Mapping, memory: Mapping
-  ) -> tuple:
-    """Returns the carry before the first step."""
-    return tuple(
-      part.begin(start, shared.get(name), memory.get(name))
-      for name, part in zip(self.names, self.parts)
-    )
+    self, ctx: parts_lib.Context, memory: Mapping[str, Any]
+  ) -> tuple[weights.Weights, tuple]:
+    """Returns the weights at which training begins, and a carry per part.
 
-  def loss(self, mean: tf.Tensor, carry: tuple) -> Any:
-    """Returns the sum of the penalties."""
-    return sum(
-      part.loss(mean, kept)
-      for part, kept in zip(self.parts, carry)
-      if part.has('loss')
-    )
+    Args:
+      ctx: Context, with `shared` by name of the part.
+      memory: Memory of the client, by name of the part.
+    """
+    carry, shared = [], ctx.shared
+    for part in self.parts:
+      own = ctx._replace(shared=shared.get(part.name))
+      begun = part.begin(own, memory.get(part.name))
+      if begun.weights is not ctx.start:
+        self.start_changed_by.add(part.name)
+      ctx = ctx._replace(start=begun.weights)
+      carry.append(begun.carry)
+    return ctx.start, tuple(carry)
 
-  def divergence(self, mean: tf.Tensor, scale: tf.Tensor, carry: tuple) -> Any:
-    """Returns the KL term of a part, or None if no part has one."""
+  def prior(self, carry: tuple) -> Any:
+    """Returns a `Normal`, a `Natural`, or None without a provider."""
     for part, kept in zip(self.parts, carry):
-      if part.has('divergence'):
-        return part.divergence(mean, scale, kept)
+      if part is self.provider:
+        return part.prior(kept)
     return None
 
   def gradient(
@@ -113,36 +84,57 @@ class Chain:
         gradient = part.gradient(gradient, mean, kept, of_part)
     return gradient
 
-  def after_step(
+  def after(
     self, mean: tf.Tensor, carry: tuple, step: tasks.Step, stream: seeds.Stream
   ) -> tuple[tf.Tensor, tuple]:
     """Returns the mean and the carry after the optimizer's update."""
     kept = list(carry)
     for i, part in enumerate(self.parts):
-      if part.has('after_step'):
+      if part.has('after'):
         of_part = _step_of(part, step, stream)
-        replaced, kept[i] = part.after_step(mean, kept[i], of_part)
-        mean = mean if replaced is None else replaced
+        mean, kept[i] = part.after(mean, kept[i], of_part)
     return mean, tuple(kept)
 
-  def finish(
-    self, model: weights.Weights, carry: tuple, trace: tasks.Trace
+  def end(
+    self,
+    model: weights.Weights,
+    carry: tuple,
+    trace: tasks.Trace,
+    keeps_model: bool = False,
   ) -> tasks.Result:
-    """Returns the result of a training after `report` and `finish`."""
+    """Returns the result of a training.
+
+    Args:
+      keeps_model: Whether the model stays as trained, except for a posterior
+        that a part fits to it: the model of one site.
+    """
     extras, memory, report = {}, {}, {}
-    for name, part, kept in zip(self.names, self.parts, carry):
-      for column, number in part.report(kept, trace).items():
-        report[f'{name}_{column}'] = tf.cast(number, tf.float32)
-      model, sent, new_memory = part.finish(model, kept, trace)
-      if sent is not None:
-        extras[name] = sent
-      if new_memory is not None:
-        memory[name] = new_memory
+    for part, kept in zip(self.parts, carry):
+      sent = part.end(model, kept, trace)
+      for column, number in sent.report.items():
+        report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
+      if sent.extra is not None:
+        extras[part.name] = sent.extra
+      if sent.memory is not None:
+        memory[part.name] = sent.memory
+      if sent.model is not model:
+        self.model_changed_by.add(part.name)
+      if part.fits_posterior or not keeps_model:
+        model = sent.model
     trace = trace._replace(report=report)
     return tasks.Result(model, extras, memory, trace)
 
 
-def _step_of(part: Part, step: tasks.Step, stream: seeds.Stream) -> tasks.Step:
+class _One(Chain):
+  """The chain of a second training, with one part."""
+
+  def __init__(self, part):
+    super().__init__(())
+    self.parts = (part,)
+    self.provider = part if part.has('prior') else None
+
+
+def _step_of(part, step: tasks.Step, stream: seeds.Stream) -> tasks.Step:
   common = step.common_seed
   if common is not None:
     common = seeds.Stream(common)(f'part {part.name}')

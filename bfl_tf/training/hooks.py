@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
+from bfl_tf import parts as parts_lib
 from bfl_tf import weights
 from bfl_tf.declare import user_code
 from bfl_tf.startup import tf
 from bfl_tf.training import tasks
 from bfl_tf.training.chain import Chain
-from bfl_tf.training.part import Part
+
+
+class Traced(NamedTuple):
+  """What a trace of `begin` and `end` of the parts shows.
+
+  Attributes:
+    result: `tf.TensorSpec`s of the result of `Worker.train`. Dimensions that a
+      part determines during training are None.
+    start_changed_by: Names of the parts that change the start of the training.
+    model_changed_by: Names of the parts that send another model than the
+      trained one.
+  """
+
+  result: tasks.Result
+  start_changed_by: frozenset[str]
+  model_changed_by: frozenset[str]
 
 
 def _trace_spec() -> tasks.Trace:
@@ -19,76 +35,80 @@ def _trace_spec() -> tasks.Trace:
   return tasks.Trace(tf.TensorSpec([], tf.int32), number, number)
 
 
-def result_spec(
-  parts: Sequence[Part],
+def trace(
+  parts: Sequence[parts_lib.Local],
   layout: weights.Layout,
   shared: Any,
   memory: Any,
   checks_hooks: bool = True,
-) -> tasks.Result:
-  """Returns the shapes and types of the result of a training.
+) -> Traced:
+  """Traces the hooks of client parts that have the layout.
 
   Args:
     memory: Memory, as in `ClientTask`; the returned memory has the same
       structure.
     checks_hooks: Whether to check each hook of a user's part. The check traces
       hooks, so that a debugger would stop in them without values.
-
-  Returns:
-    `tf.TensorSpec`s of the result of `Worker.train`. Dimensions that a part
-    determines during training are None.
   """
-  chain = Chain(parts).with_layout(layout)
-  seconds = [each.with_layout(layout) for each in chain.seconds.values()]
+  chain = Chain(parts)
 
   def untrained(start, shared, memory, trace):
     result: Any = None
-    for each in (chain, *seconds):
+    ctx = _context(start, shared)
+    for each in (chain, *chain.seconds.values()):
+      _, carry = each.begin(ctx, memory)
       carry = tf.nest.map_structure(
-        lambda v: v if v is None else tf.convert_to_tensor(v),
-        each.begin(start, shared, memory),
+        lambda v: v if v is None else tf.convert_to_tensor(v), carry
       )
-      own = each.finish(start, carry, trace)
+      own = each.end(start, carry, trace)
       result = own if each is chain else result.followed_by(own)
     return result
 
   given = tf.nest.map_structure(
     tasks.spec_of, (layout.standard(), shared, memory)
   )
-  start, of_stages, of_client = given
-  for each in (chain, *seconds):
-    for name, part in zip(each.names, each.parts):
-      if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
-        kept = None if name in each.seconds else of_client.get(name)
-        _check_hooks(
-          part, start, of_stages.get(name), of_client.get(name), kept
-        )
+  start, of_servers, of_client = given
+  for part in parts:
+    if checks_hooks and not type(part).__module__.startswith('bfl_tf.'):
+      _check_hooks(
+        part, start, of_servers.get(part.name), of_client.get(part.name)
+      )
   traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
   outputs = traced.structured_outputs
   extras, report, factor = tf.nest.map_structure(
     tf.TensorSpec.from_tensor,
     (outputs.extras, outputs.trace.report, outputs.model.factor),
   )
-  model = given[0]._replace(factor=factor)
-  trace = _trace_spec()._replace(report=report)
-  return tasks.Result(model, extras, given[2], trace)
+  model = start._replace(factor=factor)
+  of_trace = _trace_spec()._replace(report=report)
+  return Traced(
+    tasks.Result(model, extras, of_client, of_trace),
+    frozenset(chain.start_changed_by),
+    frozenset(chain.model_changed_by),
+  )
 
 
-def _check_hooks(part, start, shared, memory, kept):
+def _context(start, shared) -> parts_lib.Context:
+  number = tf.constant(1.0)
+  return parts_lib.Context(
+    start, start, shared, tf.constant(0), number, number
+  )
+
+
+def _check_hooks(part, start, shared, memory):
   """Traces each hook of a user's part alone, for errors with its line number.
-
-  `kept` is the memory that `finish` must return.
 
   In the training loop, each client would raise the error below hundreds of
   lines of TensorFlow.
   """
 
-  def traced(hook, *arguments):
+  def traced(hook, function, *arguments):
     name = f'{type(part).__qualname__}.{hook}'
-    function = tf.function(getattr(part, hook))
     made = user_code.call(
       f'--client_parts: {type(part).__module__}:{name}',
-      functools.partial(function.get_concrete_function, *arguments),
+      functools.partial(
+        tf.function(function).get_concrete_function, *arguments
+      ),
     )
     return tf.nest.map_structure(
       lambda v: v if v is None else tf.TensorSpec.from_tensor(v),
@@ -101,40 +121,45 @@ def _check_hooks(part, start, shared, memory, kept):
     index, number, seed, number, number, index, None, index, number, seed
   )
   mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
-  scale = tf.TensorSpec(start.scale.shape)
+  loc = tf.TensorSpec(start.loc.shape)
   natural = tf.TensorSpec([2, *start.loc.shape], tf.float64)
-  carry, end = traced('begin', start, shared, memory), _trace_spec()
-  after = step._replace(scale=scale)
+
+  def begin(start, shared, memory):
+    # `begin` may be called through a name only, for AutoGraph.
+    return part.begin(_context(start, shared), memory)
+
+  made = traced('begin', begin, start, shared, memory)
+  if not isinstance(made, parts_lib.Start):
+    _reject(part, 'begin', 'a Start', made)
+  if not _is_like(made.weights, start):
+    _reject(part, 'begin', f'a Start with weights {_shapes(start)}', made)
+  carry, end = made.carry, _trace_spec()
   # Hook, arguments, and possible results.
   for hook, arguments, *wanted in (
-    ('initial', (start, shared, memory), start),
-    ('prior', (start, shared, memory), natural),
-    ('loss', (mean, carry), number),
-    ('divergence', (mean, scale, carry), number),
+    ('prior', (carry,), parts_lib.Natural(natural, number),
+     parts_lib.Normal(loc, loc)),
     ('gradient', (mean, mean, carry, step), mean),
-    ('after_step', (mean, carry, after), (None, carry), (mean, carry)),
-  ):
+    ('after', (mean, carry, step._replace(scale=loc)), (mean, carry)),
+  ):  # fmt: skip
     if part.has(hook):
-      made = traced(hook, *arguments)
+      made = traced(hook, getattr(part, hook), *arguments)
       if not any(_is_like(made, each) for each in wanted):
         _reject(part, hook, ' or '.join(map(_shapes, wanted)), made)
-  report = traced('report', carry, end)
-  scalars = [spec.shape.rank == 0 for spec in tf.nest.flatten(report)]
-  if not isinstance(report, dict) or not all(scalars):
-    _reject(part, 'report', 'scalars by column', report)
-  made = traced('finish', start, carry, end)
-  if not (isinstance(made, (list, tuple)) and len(made) == 3):
-    _reject(part, 'finish', 'the model, a vector or None, and the memory', made)
+  made = traced('end', part.end, start, carry, end)
+  if not isinstance(made, parts_lib.Sent):
+    _reject(part, 'end', 'a Sent', made)
+  if not all(s.shape.rank == 0 for s in tf.nest.flatten(dict(made.report))):
+    _reject(part, 'end', 'a report of scalars', made.report)
   # A memory without arrays may be None.
-  empty = not any(tf.nest.flatten(each) for each in (kept, made[2]) if each)
-  if not (empty or _is_like(made[2], kept)):
-    expected = 'as its third result '
-    if kept is not None:
-      expected += 'a memory like that of init_memory, '
-    _reject(part, 'finish', expected + _shapes(kept), made[2])
+  empty = not any(
+    tf.nest.flatten(each) for each in (memory, made.memory) if each
+  )
+  if not (empty or _is_like(made.memory, memory)):
+    expected = f'a memory like that of the hook memory, {_shapes(memory)}'
+    _reject(part, 'end', expected, made.memory)
 
 
-def _reject(part: Part, hook: str, expected: str, found: Any) -> None:
+def _reject(part: Any, hook: str, expected: str, found: Any) -> None:
   """Raises an error about the result of a hook."""
   name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
   raise user_code.RaisedError(
@@ -146,7 +171,10 @@ def _shapes(specs: Any) -> str:
   """Returns the types and shapes of a structure of specs, for an error."""
   return str(
     tf.nest.map_structure(
-      lambda v: v and f'{v.dtype.name} of shape {v.shape}', specs
+      lambda v: (
+        f'{v.dtype.name} of shape {v.shape}' if hasattr(v, 'dtype') else v
+      ),
+      specs,
     )
   )
 

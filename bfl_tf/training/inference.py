@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import weights
+from bfl_tf import parts, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import objectives
 
@@ -87,18 +87,21 @@ class Inference:
     """Stores the broadcast posterior in the optimizer's slots."""
     del slots, trained, start  # AutoGraph needs a statement.
 
-  def prior(self, eta: Any, start: weights.Weights, trained: list) -> Any:
+  def prior(self, given: Any, start: Any, trained: list) -> Any:
     """Returns the client's prior.
 
     Args:
-      eta: Natural parameters `[2, num_loc]` from a client part, or None.
+      given: `parts.Natural` or `parts.Normal` from a client part, or None.
+      start: Broadcast, which is not used with a `Normal`.
 
     Returns:
       A `Prior`, or the natural parameters of each variable.
     """
-    if eta is not None:
-      given = weights.of_natural(eta, start)
-      return objectives.Prior(given.loc, given.scale)
+    if isinstance(given, parts.Normal):
+      return objectives.Prior(*given)
+    if given is not None:
+      own = weights.of_natural(given.eta, start)
+      return objectives.Prior(own.loc, own.scale)
     if self.objective.update_prior:
       return objectives.Prior(start.loc, weights.marginal_scale(start))
     scale = tf.constant(self.objective.prior_scale, tf.float32)
@@ -175,10 +178,13 @@ class OptimizerInference(Inference):
     scales = weights.unflatten(weights.marginal_scale(start), shapes)
     self.optimizer.begin(slots, scales)
 
-  def prior(self, eta, start, trained):
-    if eta is None and not self.objective.update_prior:
+  def prior(self, given, start, trained):
+    if given is None and not self.objective.update_prior:
       return [(0.0, self.objective.prior_scale**-2)] * len(trained)
-    eta = weights.natural(start) if eta is None else eta
+    if isinstance(given, parts.Natural):
+      eta = given.eta
+    else:  # A `Normal`, or the broadcast.
+      eta = weights.natural(start if given is None else given)
     shapes = [variable.shape for variable in trained]
     both = tf.unstack(tf.cast(eta, tf.float32))
     return list(zip(*(weights.unflatten(v, shapes) for v in both)))
@@ -217,6 +223,7 @@ def resolve(
     for role, name, made in members
     if isinstance(made, objectives.Objective)
     or getattr(made, 'posterior_scope', 'layers') == 'all'
+    or getattr(made, 'fits_posterior', False)
   ]
   if len(owners) > 1:
     flags = ' and '.join(f'--{role}={name}' for role, name, _ in owners)

@@ -7,13 +7,11 @@ clients and rounds change only its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import models, seeds, weights
+from bfl_tf import models, parts, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import chain, tasks
@@ -57,11 +55,11 @@ class LocalTraining:
     model: tf_keras.Model,
     data: tasks.Data,
     config: tasks.TrainingConfig,
-    names: Sequence[str] = (),
+    of_second: chain.Chain | None = None,
   ):
     """Creates the optimizer's slots; call it under `strategy.scope()`.
 
-    `names` replace the names of the parts.
+    `of_second` is the chain of a second training, or None.
     """
     self._inference = config.inference
     self.variables = weights.Variables.of(model, config.inference.scope)
@@ -71,17 +69,20 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if config.trains_scale else self.variables.mean
     self._slots = config.optimizer.slots(self._trained)
-    self._parts = chain.Chain(config.parts, names).with_layout(self.layout)
+    self._parts = of_second or chain.Chain(
+      [
+        part.with_run(part.run._replace(layout=self.layout))
+        for part in config.parts
+      ]
+    )
+    self._moving_prior = False
     self._compiled: Any = None
     if config.jit_compile:
       self._compiled = tf.function(self._full_batches, jit_compile=True)
     self._second = {
-      name: LocalTraining(
-        strategy, model, data,
-        dataclasses.replace(config, parts=second.parts), [name],
-      )
+      name: LocalTraining(strategy, model, data, config, second)
       for name, second in self._parts.seconds.items()
-    }  # fmt: skip
+    }
 
   def signature(self, x, y, task: tasks.ClientTask) -> list:
     """Returns the input signature of `__call__` for jobs like `task`."""
@@ -114,24 +115,32 @@ class LocalTraining:
   def _train(self, x, y, task: tasks.ClientTask) -> tasks.Result:
     """Trains with the parts of `config`."""
     config = self._config
-    own = self._parts.initial(task.start, task.shared, task.memory)
+    count = tf.size(task.indices)
+    num_examples = tf.cast(count, tf.float32)
+    ctx = parts.Context(
+      broadcast=task.start,
+      start=task.start,
+      shared=task.shared,
+      round=task.round,
+      num_examples=num_examples,
+      all_examples=tf.cast(task.all_examples, tf.float32),
+    )
+    own, carry = self._parts.begin(ctx, task.memory)
     weights.write(self.variables, own)
     self._inference.bound(self.variables)
     if task.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
       self._inference.begin(self._slots, self._trained, own)
-    eta = self._parts.prior(task.start, task.shared, task.memory)
-    prior = self._inference.prior(eta, task.start, self._trained)
-    carry = self._parts.begin(task.start, task.shared, task.memory)
+    given = self._parts.prior(carry)
+    self._moving_prior = isinstance(given, parts.Normal)
+    prior = self._inference.prior(given, task.start, self._trained)
     stream = seeds.Stream(task.seed)
-    count = tf.size(task.indices)
-    num_examples = tf.cast(count, tf.float32)
-    all_examples = tf.cast(count + task.other_examples, tf.float32)
+    kl_examples = tf.cast(count + task.other_examples, tf.float32)
     weight = task.kl_weight
-    if self._parts.provider:
-      weight *= self._parts.provider.prior_weight
-    kl_examples = all_examples / weight
+    if isinstance(given, parts.Natural):
+      weight *= given.weight
+    kl_examples /= weight
     batches = -(-count // config.batch_size)
     num_steps = task.first_step + tf.minimum(
       task.epochs * batches, task.max_steps
@@ -143,7 +152,7 @@ class LocalTraining:
       num_steps,
       prior,
       task.round,
-      tf.cast(task.all_examples, tf.float32),
+      ctx.all_examples,
       task.common_seed,
     )
     zero = tf.constant(0.0)
@@ -177,7 +186,7 @@ class LocalTraining:
       return self._curvature(x, task.indices, samples, stream('curvature'))
 
     model = self._inference.posterior(model, self._slots, last, curvature)
-    return self._parts.finish(model, carry, trace)
+    return self._parts.end(model, carry, trace, config.for_one_site)
 
   def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
     """Trains on `order[:end]`, whose size is a multiple of the batch size.
@@ -206,7 +215,11 @@ class LocalTraining:
       all_examples=run.all_examples,
       common_seed=seeds.Stream(run.common_seed)('step', now.step),
     )
-    loss, carry = self.step(inputs, labels, info, now.carry, run.prior)
+    prior = run.prior
+    if self._moving_prior:
+      given = self._parts.prior(now.carry)
+      prior = self._inference.prior(given, None, self._trained)
+    loss, carry = self.step(inputs, labels, info, now.carry, prior)
     return _Progress(
       now.step + 1,
       now.rate * self._config.step_decay,
@@ -302,12 +315,9 @@ class LocalTraining:
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       outputs = self._model(inputs, training=True)
       nll = self._config.likelihood.loss(outputs, labels)
-      penalty = self._penalties(carry)
+      penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
       if self._config.trains_scale and rhos:
-        mean = weights.flatten(self.variables.mean)
-        divergence = self._parts.divergence(mean, scale, carry)
-        if divergence is None:
-          divergence = self._inference.divergence(self.variables, scale, prior)
+        divergence = self._inference.divergence(self.variables, scale, prior)
         penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
@@ -320,14 +330,6 @@ class LocalTraining:
     self._inference.bound(self.variables)
     return loss, self._after_step(carry, step, stream)
 
-  def _penalties(self, carry):
-    penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
-    # The penalty is that of the mean.
-    if not self._inference.is_sampled:
-      mean = weights.flatten(self.variables.mean)
-      penalty += self._parts.loss(mean, carry)
-    return penalty
-
   def _clipped(self, gradients):
     longest = self._config.max_gradient_norm
     if not longest:
@@ -338,8 +340,7 @@ class LocalTraining:
   def _adjust(self, gradients, carry, step, stream):
     """Adds weight decay and the parts' changes to the gradient of the mean."""
     config, decay = self._config, self._config.weight_decay
-    penalized = self._inference.is_sampled and self._parts.have('loss')
-    by_parts = penalized or self._parts.have('gradient')
+    by_parts = self._parts.have('gradient')
     if not (decay or by_parts):
       return gradients
     variables = self.variables
@@ -356,23 +357,18 @@ class LocalTraining:
       shapes = [v.shape for v in variables.mean]
       mean = weights.flatten(variables.mean)
       flat = weights.flatten(of_mean)
-      if penalized:
-        with tf.GradientTape() as tape:
-          tape.watch(mean)
-          penalty = self._parts.loss(mean, carry)
-        flat += tape.gradient(penalty, mean)
       flat = self._parts.gradient(flat, mean, carry, step, stream)
       of_mean = weights.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
 
   def _after_step(self, carry, step, stream):
-    if not self._parts.have('after_step'):
+    if not self._parts.have('after'):
       return carry
     mean = weights.flatten(self.variables.mean)
     rhos = self.variables.untransformed_scale
     if rhos:
       step = step._replace(scale=tf.nn.softplus(weights.flatten(rhos)))
-    new, carry = self._parts.after_step(mean, carry, step, stream)
+    new, carry = self._parts.after(mean, carry, step, stream)
     if new is not mean:
       weights.assign(self.variables.mean, new)
     return carry

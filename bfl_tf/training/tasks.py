@@ -47,6 +47,8 @@ class TrainingConfig:
     cycle_length: Number of steps of a learning-rate cycle, which falls linearly
       to `cycle_floor` and then restarts; 0 for no cycles.
     trains_scale: Whether to train scales; False also omits the KL term.
+    for_one_site: Whether the trained model is that of one site, which is not
+      sent: only the parts that fit a posterior change it at the end.
     is_eager: Whether the training runs without compilation, for a debugger.
     jit_compile: Whether XLA compiles the steps with a full batch.
   """
@@ -69,6 +71,7 @@ class TrainingConfig:
   trains_scale: bool = True
   parts: tuple = ()
   jit_compile: bool = False
+  for_one_site: bool = False
   is_eager: bool = False
 
 
@@ -86,7 +89,7 @@ class ClientTask(NamedTuple):
     max_steps: Largest number of steps; it may end the last epoch early.
     all_examples: Number of examples of all clients; 0 under privacy.
     common_seed: `[2]` int32, the same for all clients of a round.
-    shared: Arrays from the server stage of each client part, by part name.
+    shared: Result of `Server.shared` of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
   """
 
@@ -122,7 +125,7 @@ class Step(NamedTuple):
       privacy.
     common_seed: `[2]` int32, unique to a part, but the same for all clients.
     scale: `[num_loc]`, standard deviations of variational layers after the
-      optimizer's update, for `Part.after_step`.
+      optimizer's update, for `Local.after`.
   """
 
   index: tf.Tensor

@@ -1,11 +1,12 @@
 """Benchmark of FedBE's teachers and student against bare computation."""
 
 import dataclasses
+import functools
 import statistics as stats
 
 import numpy as np
 
-from bfl_tf import federation, statistics, training
+from bfl_tf import federation, parts, statistics, training
 from bfl_tf.config.config import Config
 from bfl_tf.startup import tf
 from experiments.benchmarks import measuring, random_images
@@ -23,7 +24,7 @@ def run(name: str, num_workers: int, repeats: int) -> None:
     client_optimizer='sgd',
     num_clients=_NUM_CLIENTS,
     num_server_examples=20 * _BATCH_SIZE,
-    refine=('distil',),
+    server_parts=('distil',),
     num_workers=num_workers,
     settings={
       'sgd.momentum': 0.9,
@@ -38,18 +39,21 @@ def run(name: str, num_workers: int, repeats: int) -> None:
 
 
 def _teachers(name, experiment, repeats):
-  workers, like = experiment.workers, experiment.method.initial_weights()
-  ensemble = experiment.method.stages[-1].teacher_groups
+  workers, like = experiment.workers, experiment.initial_weights()
+  ensemble = experiment.plan.servers[-1].ensemble
   weighed = _weighed(like)
   shape = (_NUM_IMAGES, *experiment.dataset.input_shape)
   x = np.resize(experiment.dataset.train.x, shape)
 
+  ctx = parts.ServerContext(like, like, seed=_SEED, tools=experiment.tools)
+
   def groups():
-    results = {
-      statistic: statistics.reduced(statistic, weighed, like)[0]
-      for statistic in ensemble.statistics
-    }
-    return ensemble.make(like, results, _SEED)[0]
+    shares = (
+      statistics.collected(ensemble, update, weight, like)
+      for update, weight in weighed
+    )
+    sums = statistics.values(functools.reduce(statistics.merge, shares))
+    return ensemble.make(sums, ctx, _SEED)[0]
 
   def predict(made=None):
     mixtures = training.Mixtures(workers[0].likelihood)
@@ -57,7 +61,7 @@ def _teachers(name, experiment, repeats):
       workers, made or groups(), x, seed=_SEED
     ):
       mixtures.add(group, member)
-    return mixtures.union(ensemble.predictors)
+    return mixtures.union(ensemble.group_names)
 
   bare = [measuring.bare_passes(worker, x[:256]) for worker in workers]
   members = sum(len(group) for group in groups().values())
@@ -87,13 +91,14 @@ def _teachers(name, experiment, repeats):
 
 
 def _student(name, experiment, repeats):
-  method = experiment.method
-  stage, like = method.stages[-1], method.initial_weights()
-  student = stage.student
-  steps = stage.epochs * 20
+  distil_part, like = experiment.plan.servers[-1], experiment.initial_weights()
+  tools = experiment.tools
+  student = distil_part.student(tools)
+  steps = distil_part.epochs * 20
   # The bare step is without SWA, whose time counts as overhead.
   bare = measuring.bare_steps(
-    dataclasses.replace(stage, optimizer='sgd').student, _BATCH_SIZE
+    dataclasses.replace(distil_part, optimizer='sgd').student(tools),
+    _BATCH_SIZE,
   )
   size = 20 * _BATCH_SIZE
   uniform = np.full((size, 10), 0.1, np.float32)
@@ -105,7 +110,7 @@ def _student(name, experiment, repeats):
       bare(tf.constant(steps))
 
   def distil():
-    _, info = stage.distilled(like, mixtures, _SEED)
+    _, info = distil_part.distilled(tools, like, mixtures, _SEED)
     if info['students_refused']:
       raise RuntimeError('There was nothing to measure.')
 

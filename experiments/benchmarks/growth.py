@@ -145,7 +145,7 @@ def pooled(size: int) -> Callable:
       own = model._replace(loc=loc.copy(), scale=model.scale.copy())
       yield statistics.ClientUpdate(k, 1, own), 1.0 + k
 
-  return lambda: statistics.reduced(rule, weighed(), tight)
+  return lambda: statistics.stepped(rule, weighed(), tight)
 
 
 def _rounds(num_workers, num_clients) -> Callable:
@@ -170,9 +170,9 @@ def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
   flipout = _lenet5(num_workers, variant='flipout')
   points = _lenet5(num_workers, variant='deterministic')
   x, y = (array[:512] for array in flipout.dataset.train[:2])
-  model, like = (e.method.initial_weights() for e in (flipout, points))
+  model, like = (e.initial_weights() for e in (flipout, points))
   posterior = posteriors.normal(like.values, np.full(like.values.size, 0.01))
-  is_variance = points.method.layout.is_variance()
+  is_variance = points.plan.layout.is_variance()
 
   def samples(count):
     return lambda: training.predict(

@@ -292,7 +292,7 @@ def check_choice(
       raise ValueError(
         f'--choose_by={score} needs personal models: set --personal_scores.'
       )
-    if own == name and not all(p.trains_global_model for p in clients.parts):
+    if own == name and not all(p.trains_global_model for p in clients.locals):
       raise ValueError(
         f'--choose_by={score} scores a global model whose weights are not all '
         f'trained: choose --choose_by=validation_personal_{name}.'

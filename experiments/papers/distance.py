@@ -167,7 +167,7 @@ def _langevin(rounds, split):
     'local_steps': 10,
     'num_rounds': rounds,
     'eval_every': rounds,
-    'refine': ('experiments.reference_posteriors.samples:Distance',),
+    'server_parts': ('experiments.reference_posteriors.samples:Distance',),
     'Distance.number': 100,
     'Distance.samples': 4000,
   }

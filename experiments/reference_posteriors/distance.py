@@ -26,8 +26,9 @@ import numpy as np
 from scipy import special
 
 from bfl_tf import data as data_lib
-from bfl_tf import models, seeds, server, weights
+from bfl_tf import models, seeds, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Outcome, Server
 from bfl_tf.startup import tfd
 from experiments.reference_posteriors import chains, energy
 
@@ -307,7 +308,7 @@ def truth(dataset: str, num_samples: int) -> Truth:
 
 
 @dataclasses.dataclass(frozen=True)
-class Distance(server.Stage):
+class Distance(Server):
   """Adds distances of each round's model to `metrics.csv`.
 
   The model stays unchanged. The floors are in the row of the first round.
@@ -318,7 +319,8 @@ class Distance(server.Stage):
 
   name = 'distance'
 
-  def __call__(self, state, reference, pooled, statistics, seed):
+  def step(self, model, sums, slot, ctx):
     of_hmc = truth(self.dataset, self.samples)
-    columns = of_hmc.columns(Gaussian.of_model(state.model))
-    return state, columns | (of_hmc.floors if state.round == 0 else {})
+    columns = of_hmc.columns(Gaussian.of_model(model))
+    floors = of_hmc.floors if ctx.round == 0 else {}
+    return Outcome(model, slot, columns | floors)

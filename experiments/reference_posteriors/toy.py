@@ -85,7 +85,7 @@ def fit(settings: Config) -> Fitted:
   dataset = experiment.dataset
   x = (dataset.train.x - dataset.mean) / dataset.std
   density = energy.log_posterior(
-    experiment.method.build_model(), x, dataset.train.y, PRIOR_SCALE
+    experiment.build_model(), x, dataset.train.y, PRIOR_SCALE
   )
   return Fitted(result.state.model, density)
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+import functools
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import statistics
+from bfl_tf import parts, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.declare import registry
 from bfl_tf.server.pooling import robust, rules
 from bfl_tf.server.pooling.product import Product
-from bfl_tf.server.pooling.rules import Rule
+from bfl_tf.server.pooling.rules import (
+  DistributedWeightConsolidation,
+  LogLinearPooling,
+  NaiveWeightedAverage,
+  Rule,
+  WeightedSum,
+)
 from bfl_tf.server.pooling.weightings import Weighting, WEIGHTINGS
 from bfl_tf.startup import tfd
 
+# `auto` is the rule of a client part that has one, or else `nwa`.
 RULES: dict[str, Any] = {
+  'auto': functools.partial(rules.NaiveWeightedAverage, min_scale=1e-6),
   **rules.ELEMENTWISE,
   'product': Product,
   **robust.ROBUST,
@@ -24,7 +33,7 @@ RULES: dict[str, Any] = {
 
 
 def pool(
-  rule: str | Rule,
+  rule: str | parts.Pool,
   posteriors: Iterable[tfd.Distribution],
   weights: Iterable[float] | None = None,
   prior: tfd.Distribution | None = None,
@@ -58,7 +67,7 @@ def pool(
     return pool(rule_of(rule), posteriors, weights, prior)
   if weights is not None and not rule.takes_weights:
     raise ValueError(f'{type(rule).__name__} takes no weights.')
-  if rule.needs_prior and prior is None:
+  if isinstance(rule, DistributedWeightConsolidation) and prior is None:
     raise ValueError(
       f'{type(rule).__name__} needs the prior that the clients started from: '
       'pass prior=.'
@@ -72,7 +81,7 @@ def pool(
 
 
 def pool_models(
-  rule: Rule,
+  rule: parts.Pool,
   models: Iterable[tuple[weights_lib.Weights, float]],
   reference: weights_lib.Weights | None = None,
 ) -> weights_lib.Weights:
@@ -83,15 +92,15 @@ def pool_models(
     if [v.shape for v in model[:3]] != [v.shape for v in reference[:3]]:
       raise ValueError('posteriors and prior must be of one kind and one size.')
     update = statistics.ClientUpdate(client, 1, model)
-    share = rule.accumulate(update, weight, reference)
+    share = statistics.collected(rule, update, weight, reference)
     sums = share if sums is None else statistics.merge(sums, share)
   if sums is None or reference is None:
     raise ValueError('posteriors must not be empty.')
-  model, _ = rule.finalize(sums, reference)
-  return model
+  ctx = parts.ServerContext(reference)
+  return rule.step(reference, statistics.values(sums), None, ctx).model
 
 
-def rule_of(name: str, **settings: Any) -> Rule:
+def rule_of(name: str, **settings: Any) -> Any:
   """Creates a rule of `RULES` outside of a run.
 
   Args:

@@ -35,6 +35,7 @@ from scipy import linalg
 
 from bfl_tf import statistics, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Keep
 from bfl_tf.server.pooling import rules
 
 _FLOAT_BYTES = 4
@@ -62,39 +63,40 @@ class Product(rules.Conflation):
     gt=0,
   )
 
-  def check(self, num_clients, rank, size):
-    """Rejects factors that need more memory than `max_memory`."""
+  def check(self, facts):
+    if not facts.model:
+      return
+    rank, size = facts.model.factor.shape
     # The product's factor has as many rows as all clients' factors together.
-    needed = 2 * num_clients * rank * size * _FLOAT_BYTES / _GIB
-    if needed > self.max_memory:
-      raise ValueError(
-        f'--pooling=product: {num_clients} factors of {rank} x {size} and '
-        f'their product need {needed:.3g} GiB, more than '
-        f'--product.max_memory={self.max_memory:g}.'
-      )
+    rows = 2 * facts.clients_of_a_round * rank
+    needed = rows * size * _FLOAT_BYTES / _GIB
+    facts.need(
+      needed <= self.max_memory,
+      f'{needed:.3g} GiB for {facts.clients_of_a_round} factors of {rank} x '
+      f'{size} and their product: raise --product.max_memory={self.max_memory}',
+    )
 
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Sums the diagonals and stores the factors."""
+  def terms(self, update, weight, broadcast):
     model = update.model
-    diagonal = update._replace(model=model._replace(factor=model.factor[:0]))
-    sums = super().accumulate(diagonal, weight, reference)
     if not len(model.factor):
-      return sums
-    share = update.num_examples * rules.factor_share(model)
-    sums.vectors['factor_share'] = np.array([share])
-    return sums._replace(tables={'models': {update.client_id: model}})
+      return super().terms(update, weight, broadcast)
+    diagonal = update._replace(model=model._replace(factor=model.factor[:0]))
+    return {
+      **super().terms(diagonal, weight, broadcast),
+      'factor_share': update.num_examples * rules.factor_share(model),
+      'models': Keep(model),
+    }
 
-  def finalize(self, sums, reference):
-    """Returns the pooled `Weights` and columns of `metrics.csv`."""
-    model, info = super().finalize(sums, reference)
-    table = sums.tables.get('models', {})
-    if not table:
-      return model, info
-    shift, precision = sums.value('terms')
-    found = completed([table[k] for k in sorted(table)], shift, precision)
-    return model._replace(
+  def step(self, model, sums, slot, ctx):
+    outcome = super().step(model, sums, slot, ctx)
+    if 'models' not in sums:
+      return outcome
+    shift, precision = sums['summands']
+    found = completed(sums['models'], shift, precision)
+    pooled = outcome.model._replace(
       loc=found.mean.astype(np.float32), factor=found.factor
-    ), info
+    )
+    return outcome._replace(model=pooled)
 
 
 def completed(

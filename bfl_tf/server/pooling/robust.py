@@ -22,6 +22,7 @@ import numpy as np
 
 from bfl_tf import statistics, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Keep, Outcome
 from bfl_tf.server.pooling import rules
 
 
@@ -42,31 +43,26 @@ class Median(rules.Rule):
     """Returns the models to pool; by default all."""
     return models
 
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Stores the model of the client."""
-    return statistics.single(
-      1.0, {}, {'models': {update.client_id: update.model}}
-    )
+  def terms(self, update, weight, broadcast):
+    return {'models': Keep(update.model)}
 
-  def finalize(self, sums, reference):
-    """Returns the pooled `Weights` and columns of `metrics.csv`.
+  def step(self, model, sums, slot, ctx):
+    """Returns the pooled model.
 
     `guarded_fraction` is the fraction of clients that are not pooled.
     """
-    table = sums.tables['models']
-    # The order makes the result independent of arrival times.
-    models = [table[client] for client in sorted(table)]
+    models = sums['models']
     kept = self.trusted(models)
     floor = np.float32(self.min_scale)
     scale = np.sqrt(_pooled(kept, _variance, self.centre)).astype(np.float32)
     floored = int(np.sum(scale < floor))
-    info = {
+    report = {
       'floored_fraction': floored / max(scale.size, 1),
       'guarded_fraction': 1 - len(kept) / len(models),
     }
     if any(len(model.factor) for model in models):
       shares = [rules.factor_share(model) for model in kept]
-      info['factor_fraction'] = float(np.mean(shares))
+      report['factor_fraction'] = float(np.mean(shares))
     vectors = {
       name: _pooled(kept, _vector(name), centre).astype(np.float32)
       for name, centre in {
@@ -75,7 +71,8 @@ class Median(rules.Rule):
         'buffers': _median,
       }.items()
     }
-    return weights.Weights(scale=np.maximum(scale, floor), **vectors), info
+    pooled = weights.Weights(scale=np.maximum(scale, floor), **vectors)
+    return Outcome(pooled, slot, report)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,15 +108,20 @@ class MultiKrum(Median):
     0.2, 'Assumed fraction of malicious clients.', ge=0, lt=0.5
   )
 
-  def check(self, num_clients, rank, size):
-    """Rejects a round in which malicious clients could support each other."""
+  def check(self, facts):
+    defect = self._defect(facts.clients_of_a_round)
+    facts.need(not defect, defect)
+
+  def _defect(self, num_clients):
+    """Returns how malicious clients could support each other, or ''."""
     bad = _share(self.bad, num_clients)
-    if num_clients < 2 * bad + 3:
-      raise ValueError(
-        f'--pooling=multi_krum needs at least {2 * bad + 3} clients per round '
-        f'for --multi_krum.bad={self.bad:g} (here {bad} of {num_clients} '
-        'clients): add clients, or lower --multi_krum.bad.'
-      )
+    if num_clients >= 2 * bad + 3:
+      return ''
+    return (
+      f'at least {2 * bad + 3} clients per round for --multi_krum.bad='
+      f'{self.bad:g} (here {bad} of {num_clients} clients): add clients, or '
+      'lower --multi_krum.bad'
+    )
 
   def centre(self, values):
     return values.mean(axis=0)
@@ -129,7 +131,8 @@ class MultiKrum(Median):
     if not bad:
       return models
     # Some of the round's clients may not have replied.
-    self.check(len(models), 0, 0)
+    if defect := self._defect(len(models)):
+      raise ValueError(f'multi_krum needs {defect}.')
     # One of them is the distance of a client to itself, 0.
     near = len(models) - bad - 1
     scores = np.sort(_distances(models), axis=1)[:, :near].sum(axis=1)

@@ -8,10 +8,10 @@ Notation (pooling paper, section 2.5), elementwise over the weights:
 Posteriors with a factor are pooled by their marginals, and the result has no
 factor. `factor_fraction` reports the variance in the clients' factors.
 
-A rule is a `statistics.Statistic`: it defines terms, which are summed over
-clients, and the moments that follow from the sums. Deterministic weights and
-batch-norm statistics are averaged with the clients' weights, or with their
-sizes if the rule takes no weights.
+A rule defines summands, which are summed over clients, and the moments that
+follow from the sums. Deterministic weights and batch-norm statistics are
+averaged with the clients' weights, or with their sizes if the rule takes no
+weights.
 
 References:
   J. Fischer et al. Federated Bayesian deep learning: the application of
@@ -23,13 +23,13 @@ References:
 """
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import statistics, weights
-from bfl_tf.declare import component
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Outcome, Pool
 
 
 class Gaussian(NamedTuple):
@@ -47,23 +47,12 @@ class Totals(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule(component.Component):
-  """Base of pooling rules: a Statistic whose result is the pooled model.
+class Rule(Pool):
+  """Base of elementwise pooling rules.
 
-  An elementwise rule implements `terms` and `moments`; this class then streams
-  the updates, averages deterministic weights and buffers, and applies the lower
-  bound on scales. Any other rule overrides `accumulate` and `finalize`. A rule
-  whose sums contain each update needs memory for all updates of a round.
-
-  Attributes:
-    takes_weights: Whether the rule uses the weights of the clients.
-    needs_prior: Whether the rule divides out the broadcast posterior.
-    takes_points: Whether the rule also applies to deterministic models.
-    takes_noise: Whether `--privacy` may add noise to the sums of the terms.
-    averages_means: Whether the pooled mean is the weighted mean of the clients'
-      means.
-    averages_natural: Whether the pooled natural parameters (precision times
-      mean, precision) are the weighted means of the clients'.
+  A rule implements `summands` and `moments`. This class streams the updates in
+  chunks of the weights, averages deterministic weights and buffers, and applies
+  the lower bound on scales.
   """
 
   min_scale: float = setting(
@@ -73,25 +62,9 @@ class Rule(component.Component):
     gt=0,
   )
 
-  takes_weights: ClassVar[bool] = True
-  needs_prior: ClassVar[bool] = False
-  takes_points: ClassVar[bool] = False
-  takes_noise: ClassVar[bool] = False
-  averages_means: ClassVar[bool] = False
-  averages_natural: ClassVar[bool] = False
-
-  def check(self, num_clients: int, rank: int, size: int) -> None:
-    """Raises a ValueError if the rule cannot pool a round of this run.
-
-    Args:
-      num_clients: Number of clients of a round.
-      rank: Rank of each client's factor.
-      size: Number of random weights.
-    """
-
-  def terms(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
+  def summands(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
     """Returns arrays of the size of `q.mean`, to be summed over clients."""
-    raise NotImplementedError('terms(q, w, q0)')
+    raise NotImplementedError('summands(q, w, q0)')
 
   def moments(
     self, sums: np.ndarray, totals: Totals, q0: Gaussian
@@ -99,39 +72,36 @@ class Rule(component.Component):
     """Returns the pooled moments and the number of weights kept at `q0`."""
     raise NotImplementedError('moments(sums, totals, q0)')
 
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Returns the sums of one client, as in `statistics.Statistic`."""
-    model = update.model
+  def terms(self, update, weight, broadcast):
+    model, size = update.model, update.model.loc.size
     weight = float(weight if self.takes_weights else update.num_examples)
-    terms = np.empty([0, model.loc.size])
-    for part in statistics.chunks(model.loc.size):
-      q0 = _gaussian(reference, part)
-      q = _gaussian(model, part)
-      rows = _rows(self.terms(q, weight, q0), q.mean.size)
-      if not len(terms):
-        terms = np.empty([len(rows), model.loc.size])
-      terms[:, part] = rows
-    vectors = {
-      'terms': terms,
+    summands = np.empty([0, size])
+    for part in statistics.chunks(size):
+      q0, q = _gaussian(broadcast, part), _gaussian(model, part)
+      rows = _rows(self.summands(q, weight, q0), q.mean.size)
+      if not len(summands):
+        summands = np.empty([len(rows), size])
+      summands[:, part] = rows
+    terms = {
+      'summands': summands,
       'point': np.multiply(model.point, weight, dtype=np.float64),
       'buffers': np.multiply(model.buffers, weight, dtype=np.float64),
     }
+    if not self.takes_weights:
+      terms['examples'] = weight
     if len(model.factor):
-      vectors['factor_share'] = weight * factor_share(model)
-    return statistics.single(weight, vectors)
+      terms['factor_share'] = weight * factor_share(model)
+    return terms
 
-  def finalize(
-    self, sums, reference
-  ) -> tuple[weights.Weights, dict[str, float]]:
-    """Returns the pooled `Weights` and columns of `metrics.csv`."""
-    totals = Totals(float(sums.value('weight')), sums.max_weight)
-    pairs = sums.vectors['terms']
-    size = pairs.shape[-1]
+  def step(self, model, sums, slot, ctx):
+    total = sums['weight' if self.takes_weights else 'examples']
+    totals = Totals(float(total), sums['max_weight'])
+    size = sums['summands'].shape[-1]
     loc, scale = both = np.empty([2, size], np.float32)
     floored, guarded, floor = 0, 0, np.float32(self.min_scale)
     for part in statistics.chunks(size):
-      q0 = _gaussian(reference, part)
-      q, held = self.moments(pairs[..., part].sum(0), totals, q0)
+      q0 = _gaussian(ctx.broadcast, part)
+      q, held = self.moments(sums['summands'][:, part], totals, q0)
       if not isinstance(q, Gaussian):
         raise TypeError('moments must return a Gaussian and a number')
       # With noise for privacy, a variance may be negative.
@@ -141,27 +111,24 @@ class Rule(component.Component):
       scale[part] = np.maximum(scale[part], floor)
       guarded += held
     averages = {
-      name: (sums.value(name) / totals.weight).astype(np.float32)
+      name: (sums[name] / totals.weight).astype(np.float32)
       for name in ('point', 'buffers')
     }
-    info = {
+    report = {
       'floored_fraction': floored / max(size, 1),
       'guarded_fraction': guarded / max(size, 1),
     }
-    if 'factor_share' in sums.vectors:
-      share = sums.value('factor_share') / totals.weight
-      info['factor_fraction'] = float(share)
-    return weights.Weights(loc, scale, **averages), info
+    if 'factor_share' in sums:
+      report['factor_fraction'] = float(sums['factor_share'] / totals.weight)
+    return Outcome(weights.Weights(loc, scale, **averages), slot, report)
 
 
 class NaiveWeightedAverage(Rule):
   """Eq. 10: the mean of the means, the mean of the variances."""
 
-  averages_means = True
   takes_points = True
-  takes_noise = True
 
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w * q.variance
 
   def moments(self, sums, totals, q0):
@@ -172,10 +139,7 @@ class NaiveWeightedAverage(Rule):
 class WeightedSum(Rule):
   """Eq. 11: the distribution of a weighted sum of independent Gaussians."""
 
-  averages_means = True
-  takes_noise = True
-
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w**2 * q.variance
 
   def moments(self, sums, totals, q0):
@@ -191,9 +155,7 @@ class LinearPooling(Rule):
   cancellation of large squares.
   """
 
-  averages_means = True
-
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w * q.variance, w * (q.mean - q0.mean) ** 2
 
   def moments(self, sums, totals, q0):
@@ -208,9 +170,7 @@ class WassersteinBarycenter(Rule):
   The means and the standard deviations are averaged.
   """
 
-  averages_means = True
-
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w * np.sqrt(q.variance)
 
   def moments(self, sums, totals, q0):
@@ -224,9 +184,7 @@ class LogVarianceAverage(Rule):
   Its name in Ozer et al. is arithmetic aggregation with log variance.
   """
 
-  averages_means = True
-
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w * np.log(q.variance)
 
   def moments(self, sums, totals, q0):
@@ -237,7 +195,7 @@ class LogVarianceAverage(Rule):
 class WeightedConflation(Rule):
   """Eq. 16: the product of the posteriors to the powers w_k / w_max."""
 
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     precision = w / q.variance
     return precision * q.mean, precision
 
@@ -251,8 +209,6 @@ class LogLinearPooling(WeightedConflation):
   This is the barycenter in the reverse divergence KL[q, q_k].
   """
 
-  averages_natural = True
-
   def moments(self, sums, totals, q0):
     return Gaussian(sums[0] / sums[1], totals.weight / sums[1]), 0
 
@@ -262,8 +218,8 @@ class Conflation(WeightedConflation):
 
   takes_weights = False
 
-  def terms(self, q, w, q0):
-    return super().terms(q, 1.0, q0)
+  def summands(self, q, w, q0):
+    return super().summands(q, 1.0, q0)
 
   def moments(self, sums, totals, q0):
     return Gaussian(sums[0] / sums[1], 1.0 / sums[1]), 0
@@ -287,9 +243,16 @@ class DistributedWeightConsolidation(Rule):
   )
 
   takes_weights = False
-  needs_prior = True
 
-  def terms(self, q, w, q0):
+  def check(self, facts):
+    facts.need(
+      facts.objective.update_prior,
+      'clients whose prior is the broadcast posterior, which it divides out: '
+      'set --flipout.update_prior, or --client_parts=pvi in place of it',
+    )
+    facts.need_standard_objective()
+
+  def summands(self, q, w, q0):
     precision = 1.0 / q.variance
     return precision * (q.mean - q0.mean), precision - 1.0 / q0.variance
 

@@ -3,9 +3,8 @@
 from bfl_tf.server.posteriors.dirichlet import SimplexMixture
 from bfl_tf.server.posteriors.draws import betas_of, Draws, Models, shares_of
 from bfl_tf.server.posteriors.gaussian import (
-  delta_of,
-  FittedGaussian,
+  fit_terms,
+  fitted,
   normal,
   of_model,
 )
-from bfl_tf.server.posteriors.updates import Updates

@@ -10,38 +10,31 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from bfl_tf import statistics, weights
+from bfl_tf import weights
 from bfl_tf.startup import tfd
 
 
-@dataclasses.dataclass(frozen=True)
-class FittedGaussian:
-  """Eq. 5 as a streaming Statistic, with the weights of the round."""
-
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    delta = delta_of(update, reference)
-    return statistics.single(
-      weight, {'delta': weight * delta, 'square': weight * np.square(delta)}
-    )
-
-  def finalize(
-    self, sums, reference
-  ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
-    total = sums.value('weight')
-    delta = sums.value('delta') / total
-    variance = sums.value('square') / total - np.square(delta)
-    # If all clients agree, rounding may make the variance negative.
-    scale = np.sqrt(np.maximum(variance, 0.0))
-    return normal(reference.values + delta, scale), {}
+def fit_terms(
+  update: Any, weight: float, broadcast: weights.Weights
+) -> dict[str, np.ndarray]:
+  """Returns the terms of `fitted`, as in `parts.Server.terms`."""
+  delta = update.model.values.astype(np.float64) - broadcast.values
+  return {'delta': weight * delta, 'square': weight * np.square(delta)}
 
 
-def delta_of(update, reference) -> np.ndarray:
-  """Returns the change of `Weights.values` by an update, in float64."""
-  return update.model.values.astype(np.float64) - reference.values
+def fitted(
+  sums: Mapping[str, Any], broadcast: weights.Weights
+) -> tfd.MultivariateNormalDiag:
+  """Returns Eq. 5 over `Weights.values`, with the weights of the round."""
+  delta, square = (sums[k] / sums['weight'] for k in ('delta', 'square'))
+  # If all clients agree, rounding may make the variance negative.
+  scale = np.sqrt(np.maximum(square - np.square(delta), 0.0))
+  return normal(broadcast.values + delta, scale)
 
 
 def normal(loc, scale) -> tfd.MultivariateNormalDiag:

@@ -194,7 +194,7 @@ ONE_ROUND = settings.cell(
   {
     'num_rounds': 1,
     'local_epochs': 200,
-    'refine': ('experiments.papers.fedbe.students:students',),
+    'server_parts': ('experiments.papers.fedbe.students:students',),
     'students.students': ('C:sgd', 'C:swa', 'A+C+S:sgd', 'A+C+S:swa'),
   },
   laptop={'num_rounds': 1, 'local_epochs': 40},

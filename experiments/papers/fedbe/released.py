@@ -12,54 +12,39 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import statistics
-from bfl_tf.server import posteriors
-from bfl_tf.startup import tfd
+from bfl_tf.server import posteriors, teacher_posteriors
 
 
 @dataclasses.dataclass(frozen=True)
-class ReleasedGaussian:
-  """The fit as a Statistic.
+class Released(teacher_posteriors.Fitted):
+  """Distribution of group S.
 
   Each tensor's update is scaled to length 1. The moments are those of clients
   with equal weights, with variances of at least 1e-5. The standard deviation is
   divided by 10. Both are then multiplied by the updates' mean length.
-
-  Attributes:
-    sizes: Number of elements of each tensor in `Weights.values`.
   """
 
-  sizes: tuple[int, ...]
+  @property
+  def _sizes(self):
+    """Number of elements of each tensor in `Weights.values`."""
+    return [shape.num_elements() for shape in self.run.layout.shapes]
 
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    delta = posteriors.delta_of(update, reference)
-    tensors = np.split(delta, np.cumsum(self.sizes)[:-1])
+  def terms(self, update, weight, broadcast):
+    delta = update.model.values.astype(np.float64) - broadcast.values
+    tensors = np.split(delta, np.cumsum(self._sizes)[:-1])
     lengths = np.array([np.linalg.norm(tensor) for tensor in tensors])
-    unit = delta / np.repeat(np.where(lengths > 0, lengths, 1.0), self.sizes)
-    terms = {'unit': unit, 'square': np.square(unit), 'length': lengths}
-    return statistics.single(1.0, terms)
+    unit = delta / np.repeat(np.where(lengths > 0, lengths, 1.0), self._sizes)
+    return {'unit': unit, 'unit2': np.square(unit), 'length': lengths}
 
-  def finalize(
-    self, sums, reference
-  ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
-    total = sums.value('weight')
-    unit = sums.value('unit') / total
-    variance = sums.value('square') / total - np.square(unit)
-    variance = np.maximum(variance, 1e-5)
-    length = np.repeat(sums.value('length') / total, self.sizes)
-    loc = reference.values + length * unit
-    return posteriors.normal(loc, 0.1 * length * np.sqrt(variance)), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Released:
-  """Distribution of group S."""
-
-  def statistic(self, layout):
-    return ReleasedGaussian(tuple(s.num_elements() for s in layout.shapes))
-
-  def distribution(self, pooled, result, layout):
-    return result, pooled
+  def distribution(self, pooled, sums, broadcast):
+    unit, square, length = (
+      sums[name] / sums['count'] for name in ('unit', 'unit2', 'length')
+    )
+    variance = np.maximum(square - np.square(unit), 1e-5)
+    length = np.repeat(length, self._sizes)
+    loc = broadcast.values + length * unit
+    scale = 0.1 * length * np.sqrt(variance)
+    return posteriors.normal(loc, scale), pooled
 
 
 released = Released

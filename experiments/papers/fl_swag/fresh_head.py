@@ -1,7 +1,7 @@
 """Reinitialization of the last layer, so that clients share only the features.
 
 FL-SWAG (section 8.3): the server pre-trains a network and sends all layers but
-the last. This is the last stage of `--start`, after `fine_tune`.
+the last. This is the last part of `--start`, after `fine_tune`.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
@@ -14,35 +14,30 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import models, weights
-from bfl_tf.server.resources import Resources
-from bfl_tf.server.stage import Stage
+from bfl_tf.parts import Outcome, Server
 
 _LARGEST_SEED = 2**31
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class FreshHead(Stage):
+@dataclasses.dataclass(frozen=True)
+class FreshHead(Server):
   """Reinitializes the last layer with weights, equally for all clients."""
-
-  resources: Resources
 
   name = 'fresh_head'
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    worker = self.resources.workers[0]
-    drawn = worker.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
+  def step(self, model, sums, slot, ctx):
+    worker = ctx.tools.workers[0]
+    drawn = worker.build_model(seed=abs(int(ctx.seed[0])) % _LARGEST_SEED)
     variables = weights.Variables.of(drawn, worker.layout.posterior_scope)
     fresh = weights.Weights(*map(np.asarray, weights.read(variables)))
     last = {id(v) for v in models.last_layer(drawn).trainable_variables}
     head = _places(variables.mean, last)
-    model = state.model.replace_mean(
-      np.where(head, fresh.mean, state.model.mean)
-    )
+    model = model.replace_mean(np.where(head, fresh.mean, model.mean))
     if variables.untransformed_scale:
       of_loc = head[: model.loc.size]
       scale = np.where(of_loc, fresh.scale, model.scale)
       model = model._replace(scale=scale)
-    return state._replace(model=model), {'redrawn_weights': int(head.sum())}
+    return Outcome(model, slot, {'redrawn_weights': int(head.sum())})
 
 
 def _places(variables, chosen):

@@ -14,39 +14,29 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from bfl_tf import seeds, training, weights
+from bfl_tf import seeds, weights
+from bfl_tf.parts import Local
 from bfl_tf.startup import tf
-
-_NOTHING = weights.Layout((), (), ())
 
 
 @dataclasses.dataclass(frozen=True)
-class IndependentInit(training.Part):
+class IndependentInit(Local):
   """Draws all kernels anew from N(0, 2 / inputs) (He et al. 2015).
 
   The draws replace the kernels after the first training step. Biases and
   parameters of normalization keep their values after this step.
-
-  Attributes:
-    layout: Layout of the model, set by `with_layout`.
   """
 
-  layout: weights.Layout = _NOTHING
-
   name = 'independent_init'
-  changes_start = True
 
-  def with_layout(self, layout):
-    return dataclasses.replace(self, layout=layout)
-
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     mean = tf.cond(
       tf.equal(step.index, 0), lambda: self._drawn(mean, step), lambda: mean
     )
     return mean, carry
 
   def _drawn(self, mean, step):
-    stream, layout = seeds.Stream(step.seed), self.layout
+    stream, layout = seeds.Stream(step.seed), self.run.layout
     tensors = weights.unflatten(mean, layout.loc + layout.point)
     return weights.flatten(
       [

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local
 from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)
-class GradientNoise(training.Part):
+class GradientNoise(Local):
   """Adds N(0, scale^2) to the mean's gradient at each step.
 
   The noise is added after weight decay and before the optimizer. With scale 0,

@@ -81,13 +81,14 @@ def cell(
 def _cell(server_data, momentum, sign, ball, noise, rule):
   overrides: dict[str, Any] = {
     'client_parts': _chain({'projection': ball, _NOISE_PART: noise}),
-    'server_step': _chain({'momentum': momentum, _SIGN_STAGE: sign}),
     'projection.ball': ball or 'update',
     **({'gradient_noise.scale': noise} if noise else {}),
     'momentum.decay': momentum,
   }
   if server_data:
     overrides |= PAPER.flags('server_data')
+  servers = {'momentum': momentum, _SIGN_STAGE: sign, 'fine_tune': server_data}
+  overrides['server_parts'] = _chain({**servers, 'ensemble': True})
   if rule:
     overrides |= PAPER.flags('flipout') | {'pooling': rule}
   name = label(server_data, momentum, sign, ball, noise)
@@ -96,7 +97,7 @@ def _cell(server_data, momentum, sign, ball, noise, rule):
   if ball:
     laptop['projection.radius'] = _RADIUS[ball]
   if rule:
-    laptop |= _SHORT | {'refine': _chain({'fine_tune': server_data})}
+    laptop |= _SHORT | {'server_parts': _chain(servers)}
   return cells.Cell(PAPER, place, overrides, {'laptop': laptop})
 
 

@@ -21,17 +21,11 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
-from bfl_tf.server.stage import Stage
-from bfl_tf.statistics import Total
-
-
-def _votes(update, weight, reference):
-  moved = update.model.mean.astype(np.float64) - reference.mean
-  return {'votes': np.sign(moved)}
+from bfl_tf.parts import Outcome, Server
 
 
 @dataclasses.dataclass(frozen=True)
-class SignThreshold(Stage):
+class SignThreshold(Server):
   """Resets means to their broadcast values if too few clients agree.
 
   Scales and buffers stay as pooled. `zero_rate_fraction` is the fraction of
@@ -39,8 +33,6 @@ class SignThreshold(Stage):
   threshold 0, the result is bit-for-bit the pooled model.
   """
 
-  num_clients: int
-  clients_per_round: int
   threshold: int = setting(
     2,
     'Threshold theta: smallest absolute sum of signs at which a weight moves.',
@@ -48,23 +40,23 @@ class SignThreshold(Stage):
   )
 
   name = 'sign_threshold'
-  statistics = (Total(_votes),)
 
-  def __post_init__(self):
-    most = self.clients_per_round or self.num_clients
-    if self.threshold > most:
-      raise ValueError(
-        f'--sign_threshold.threshold={self.threshold} must be at most the '
-        f'number of clients per round, {most}: no weight would change.'
-      )
+  def check(self, facts):
+    facts.need(
+      self.threshold <= facts.clients_of_a_round,
+      f'at least {self.threshold} clients per round, and has '
+      f'{facts.clients_of_a_round}: lower --sign_threshold.threshold',
+    )
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    votes = statistics[self.statistics[0]]['votes']
-    still = np.abs(votes) < self.threshold
-    mean = np.where(still, reference.mean, state.model.mean)
-    return state._replace(model=state.model.replace_mean(mean)), {
-      'zero_rate_fraction': float(still.mean())
-    }
+  def terms(self, update, weight, broadcast):
+    moved = update.model.mean.astype(np.float64) - broadcast.mean
+    return {'votes': np.sign(moved)}
+
+  def step(self, model, sums, slot, ctx):
+    still = np.abs(sums['votes']) < self.threshold
+    mean = np.where(still, ctx.broadcast.mean, model.mean)
+    report = {'zero_rate_fraction': float(still.mean())}
+    return Outcome(model.replace_mean(mean), slot, report)
 
 
 sign_threshold = SignThreshold

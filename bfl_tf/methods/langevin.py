@@ -29,25 +29,16 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.parts import Local
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)
-class Langevin(training.Part):
-  """Adds the prior's gradient and Langevin noise to SGD.
+class Langevin(Local):
+  """Adds the prior's gradient and Langevin noise to SGD."""
 
-  Attributes:
-    clients_per_round: Number of clients per round; 0 for all.
-    weighting: Weighting of the clients, equal or by number of examples.
-  """
-
-  num_clients: int
-  clients_per_round: int
-  weighting: Any
   shared_noise: float = setting(
     0.0, 'Fraction of the noise variance that clients share.', ge=0, le=1
   )
@@ -59,26 +50,29 @@ class Langevin(training.Part):
   )
 
   name = 'langevin'
-  requires = {
-    'client_optimizer': 'is_plain_sgd',
-    'weighting': 'is_constant',
-    'pooling': 'averages_means',
-  }
-  incompatible_with = ('changes_start', 'replaces_model', 'attack')
-  needs_all_examples = True
+  exact = True
 
-  def __post_init__(self):
-    if self.clients_per_round and not self.weighting.is_equal:
-      raise ValueError(
-        f'--client_parts=langevin with --clients_per_round='
-        f'{self.clients_per_round} needs --weighting=equal: otherwise the '
-        'variance of the mean noise depends on the sampled clients.'
-      )
+  def check(self, facts):
+    facts.need_plain_sgd()
+    facts.need_constant_weights()
+    facts.need(
+      isinstance(facts.pool, pooling.NaiveWeightedAverage), '--pooling=nwa'
+    )
+    facts.need(
+      not self.run.clients_per_round or facts.weighting.is_equal,
+      '--weighting=equal with --clients_per_round: otherwise the variance of '
+      'the mean noise depends on the sampled clients',
+    )
+    facts.need(
+      not facts.is_private,
+      'the number of all examples, which changes every update: remove '
+      '--privacy',
+    )
 
   def _share(self, step):
     """Returns p_k."""
-    if self.weighting.is_equal:
-      return 1.0 / self.num_clients
+    if self.run.weighting.is_equal:
+      return 1.0 / self.run.num_clients
     return step.num_examples / step.all_examples
 
   def gradient(self, gradient, mean, carry, step):
@@ -86,10 +80,10 @@ class Langevin(training.Part):
     prior = mean / (self.prior_scale**2 * n)
     return n_k / (n * self._share(step)) * gradient + prior
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     own = 1.0 / self._share(step)
-    if self.clients_per_round:
-      own = float(self.clients_per_round)
+    if self.run.clients_per_round:
+      own = float(self.run.clients_per_round)
     noise = sum(
       tf.sqrt(variance) * tf.random.stateless_normal(mean.shape, seed)
       for variance, seed in (

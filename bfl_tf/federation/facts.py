@@ -1,0 +1,287 @@
+"""Checks that the parts of a run fit together.
+
+Each part states in its hook `check` what it needs, in Python. This module
+checks what concerns several parts. Each check raises a ValueError that names
+the flag and the fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import parts as parts_lib
+from bfl_tf import server, statistics, training, weights
+from bfl_tf.clients import attacks as attacks_lib
+from bfl_tf.data import partitions
+from bfl_tf.declare import component, user_code
+from bfl_tf.server import pooling
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+  """What `Part.check` may read of a run, and how it rejects it.
+
+  Attributes:
+    plan: The `federation.Plan`.
+    flag: Flag of the part that is checked.
+    trainings: Number of the client, of its steps and of its examples, for the
+      shortest and the longest training of each client; empty before the data
+      are read.
+    tools: `server.Resources`; None before the data are read.
+    model: `tf.TensorSpec`s of the model that a client sends; None before.
+    extras: Names of the parts that send another vector.
+  """
+
+  plan: Any
+  flag: str = ''
+  trainings: Sequence[tuple[int, int, int]] = ()
+  tools: Any = None
+  model: Any = None
+  extras: Sequence[str] = ()
+
+  def __getattr__(self, name: str) -> Any:
+    """Returns `config`, `pool`, `weighting`, `optimizer` and so on."""
+    if name.startswith('_'):
+      raise AttributeError(name)
+    return getattr(self.plan, name)
+
+  @property
+  def is_private(self) -> bool:
+    """Whether the run has differential privacy."""
+    return self.plan.privacy.is_private
+
+  @property
+  def clients_of_a_round(self) -> int:
+    """Number of clients of a round."""
+    config = self.plan.config
+    return config.clients_per_round or config.num_clients
+
+  def need(self, condition: Any, what: str) -> None:
+    """Raises a ValueError unless the condition is true.
+
+    Args:
+      what: What the part needs, and the fix, without a full stop.
+    """
+    if not condition:
+      raise ValueError(f'{self.flag} needs {what}.')
+
+  def need_sgd(self) -> None:
+    """Demands SGD, perhaps with momentum."""
+    self.need(self.plan.optimizer.is_sgd, '--client_optimizer=sgd')
+
+  def need_plain_sgd(self) -> None:
+    """Demands SGD without momentum."""
+    self.need(
+      self.plan.optimizer.is_plain_sgd,
+      '--client_optimizer=sgd and --sgd.momentum=0',
+    )
+
+  def need_constant_weights(self) -> None:
+    """Demands a client weight that is the same in all rounds."""
+    self.need(
+      self.plan.weighting.is_constant, '--weighting=size or equal'
+    )
+
+  def need_standard_objective(self, *names: str) -> None:
+    """Demands the KL term of the paper, or some of its settings."""
+    objective = self.plan.objective
+    standard = objective.standard()
+    for name in names or vars(standard):
+      value, wanted = getattr(objective, name), getattr(standard, name)
+      self.need(
+        value == wanted,
+        f'--{self.plan.inference.owner}.{name}={wanted}, not {value}',
+      )
+
+  def need_server_examples(self, labels: bool = False) -> None:
+    """Demands examples on the server, with labels or not."""
+    config = self.plan.config
+    own = config.num_server_examples or config.server_fraction
+    if labels:
+      self.need(
+        own and not config.server_dataset,
+        'labeled examples on the server: set --num_server_examples; '
+        '--server_dataset has no labels',
+      )
+    self.need(
+      own or config.server_dataset,
+      'examples on the server: set --num_server_examples or --server_dataset',
+    )
+
+
+def check(facts: Facts) -> None:
+  """Checks a plan before the data are read, or with them."""
+  plan = facts.plan
+  for flag, part in plan.flags_of_parts():
+    own = dataclasses.replace(facts, flag=flag)
+    found = user_code.attempt(part.check, own)
+    if isinstance(found, ValueError):
+      raise found
+    if isinstance(found, BaseException):
+      raise user_code.RaisedError(
+        f'{flag}: its hook check raised {user_code.describe(found)}.'
+      ) from found
+  if facts.model is None:
+    _check_prior(plan)
+    _check_weighting(plan)
+    _check_servers(plan)
+    if plan.config.is_numeric:
+      _check_numbers(plan)
+    if isinstance(plan.pool, pooling.Rule):
+      _check_summands(plan)
+  else:
+    _check_exact(plan)
+    _check_pool(plan, facts.model)
+
+
+def _check_exact(plan):
+  """Rejects parts that change the update of an exact part."""
+  traced = plan.traced
+  for part in plan.locals:
+    changed = traced.start_changed_by | traced.model_changed_by
+    others = sorted(changed - {part.name})
+    if part.exact and others:
+      raise ValueError(
+        f'--client_parts={part.name} cannot be combined with {others[0]}, '
+        'which changes the start or the result of the training: remove one of '
+        'them.'
+      )
+
+
+def _check_prior(plan):
+  """Rejects two priors, and a prior without a posterior."""
+  objective = plan.objective
+  provider = training.Chain(plan.locals).provider
+  by = plan.flag('update_prior')
+  if provider:
+    by = f'--client_parts={provider.name}'
+  if provider and not plan.inference.has_prior:
+    raise ValueError(
+      f'{by} sets the prior of the clients, which needs a posterior: set '
+      '--variant=flipout, or --client_optimizer=ivon or laplace.'
+    )
+  if provider and objective.update_prior:
+    raise ValueError(
+      f'{by} sets the prior of each client: remove {plan.flag("update_prior")}.'
+    )
+  if objective.kl_reduction == 'tied' and (provider or objective.update_prior):
+    raise ValueError(
+      f'{plan.flag("kl_reduction")} ties the mean of the prior to the '
+      f'posterior: remove {by}.'
+    )
+  initial = getattr(objective, 'initial_scale', 0)
+  if 0 < objective.max_scale < initial:
+    raise ValueError(
+      f'{plan.flag("max_scale")} is below {plan.flag("initial_scale")}: '
+      'lower the initial scale.'
+    )
+
+
+def _check_numbers(plan):
+  """Rejects flags that need classes, for numeric labels."""
+  config = plan.config
+  needs_classes = {
+    'partition': config.selection.of('partition').factory
+    in {*partitions.PARTITIONS.values()} - {*partitions.FOR_NUMBERS},
+    'attack': any(
+      component.overrides(attack, attacks_lib.Attack, 'labels')
+      for attack in plan.attacks
+    ),
+  }
+  for flag, needs in needs_classes.items():
+    if needs:
+      value = config.get(flag)
+      value = ','.join(value) if isinstance(value, tuple) else value
+      raise ValueError(
+        f'--{flag}={value} supports classes only, not the numeric labels of '
+        f'--likelihood={config.likelihood}: remove it.'
+      )
+
+
+def _check_pool(plan, model):
+  """Rejects a rule for posteriors if the clients send none."""
+  if model.loc.shape[0] or plan.pool.takes_points:
+    return
+  fix = (
+    'a network with variational layers'
+    if plan.inference.has_prior
+    else f'--variant=flipout in place of {plan.config.variant}'
+  )
+  raise ValueError(
+    f'{plan.flag_of_pool} pools posteriors, but the network is '
+    f'deterministic: set {fix}, or a method that gives all weights a '
+    'posterior (--client_optimizer=ivon or laplace, --client_parts=swag). '
+    '--pooling=nwa accepts deterministic networks.'
+  )
+
+
+def _example() -> statistics.ClientUpdate:
+  model = weights.Weights(*np.ones([4, 2], np.float32))
+  return statistics.ClientUpdate(0, 1, model, rates=np.ones(1))
+
+
+def _check_summands(plan):
+  """Pools two small models, so that wrong terms fail before any training."""
+  update, rule = _example(), plan.pool
+
+  def pool():
+    terms = pooling.Rule.terms(rule, update, 1.0, update.model)
+    sums = {'weight': 2.0, 'max_weight': 1.0, 'count': 2.0}
+    sums |= {name: 2 * np.asarray(term) for name, term in terms.items()}
+    ctx = parts_lib.ServerContext(update.model)
+    with np.errstate(all='ignore'):
+      pooling.Rule.step(rule, update.model, sums, None, ctx)
+
+  if not component.overrides(rule, pooling.Rule, 'terms'):
+    user_code.call(plan.flag_of_pool, pool)
+
+
+def _check_weighting(plan):
+  """Weighs a small update, so that a wrong result fails before any training."""
+  update, weighting = _example(), plan.weighting
+  if not plan.pool.takes_weights and plan.config.weighting != 'auto':
+    raise ValueError(
+      f'{plan.flag_of_pool} uses no client weights: remove '
+      f'--weighting={plan.config.weighting}.'
+    )
+
+  def weigh():
+    if weighting.needs_all:
+      weighed, _ = weighting.weigh_all([update] * 2, update.model)
+    else:
+      weighed, _ = weighting.weigh(update, update.model)
+    return weighed
+
+  user_code.call(f'--weighting={plan.config.weighting}', weigh)
+
+
+def _check_servers(plan):
+  """Checks the server parts of a run."""
+  config = plan.config
+  for part in plan.start:
+    if part.has('terms') or part.has('slot'):
+      raise ValueError(
+        f'--start: {part.name} needs the updates of rounds: select it in '
+        '--server_parts.'
+      )
+  makers = [part for part in plan.servers if part.group_names]
+  if len(makers) > 1:
+    names = ' and '.join(part.name for part in makers)
+    raise ValueError(
+      f'--server_parts: {names} would each create groups of models: select one '
+      'of them.'
+    )
+  made = [name for part in makers for name in part.group_names]
+  if not config.predictor or config.predictor in made:
+    return
+  if not made:
+    raise ValueError(
+      f'--predictor={config.predictor}: no selected part creates groups of '
+      'models: set --server_parts=ensemble, or list the groups of your part in '
+      'its attribute `group_names`.'
+    )
+  server.groups_of('predictor', config.predictor, made)
