@@ -267,14 +267,15 @@ class Local(Part):
 
 @dataclasses.dataclass(frozen=True)
 class Server(Part):
-  """The server half, in NumPy float64; it rounds once, in `step`.
+  """The server half, in NumPy float64; it rounds once, in `step`."""
 
-  Attributes:
-    group_names: Names of the groups of models that `step` makes. At most one part of
-      a run makes groups.
-  """
+  @property
+  def group_names(self) -> tuple[str, ...]:
+    """Names of the groups of models that `step` makes.
 
-  group_names: ClassVar[tuple[str, ...]] = ()
+    At most one part of a run makes groups.
+    """
+    return ()
 
   def slot(self, model: weights_lib.Weights) -> Any:
     """Returns what the part keeps before the first round, or None.

@@ -73,7 +73,7 @@ def collected(
   broadcast: weights.Weights,
 ) -> Sums:
   """Returns the sums of one client."""
-  terms = {'weight': weight, 'count': 1.0}
+  terms: dict[str, Any] = {'weight': weight, 'count': 1.0}
   terms |= part.terms(update, weight, broadcast)
   kept = {k: v.value for k, v in terms.items() if isinstance(v, parts.Keep)}
   return Sums(

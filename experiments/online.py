@@ -3,9 +3,9 @@
   python -m experiments.online --run=runs/fl_swag --remove=3
   python -m experiments.online --run=runs/fl_swag --add=3
 
-The run must have stored its updates with `--server_parts=store_updates`. Changes
-accumulate in `<run>/online`; the run's own files stay unchanged. Exit code 2:
-the change is not possible, and nothing was changed.
+The run must have stored its updates with `--server_parts=store_updates`.
+Changes accumulate in `<run>/online`; the run's own files stay unchanged. Exit
+code 2: the change is not possible, and nothing was changed.
 """
 
 from absl import flags

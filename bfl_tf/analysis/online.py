@@ -1,11 +1,11 @@
 """A client joins, changes or leaves a one-shot run (FL-SWAG, section 5.3).
 
 The state of the run contains the start and the update of each client
-(`--server_parts=store_updates`). A client that joins or changes trains from that
-start. A client that leaves loses its entry in every statistic. All remaining
-updates are then summed again, and the server stages follow as in the run. The
-result does not depend on the order of the changes. If a client joins and
-leaves, the result is bit-for-bit identical to that without it.
+(`--server_parts=store_updates`). A client that joins or changes trains from
+that start. A client that leaves loses its entry in every statistic. All
+remaining updates are then summed again, and the server parts follow as in the
+run. The result does not depend on the order of the changes. If a client joins
+and leaves, the result is bit-for-bit identical to that without it.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.

@@ -197,8 +197,8 @@ class Server:
 
   pooling: str = setting(
     'auto',
-    "Rule that pools the clients' posteriors; auto is that of a client part, or "
-    'else nwa.',
+    "Rule that pools the clients' posteriors; auto is that of a client part, "
+    'or else nwa.',
     table=RULES,
   )
   weighting: str = setting(

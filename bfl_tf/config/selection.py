@@ -261,7 +261,7 @@ def known_methods(roles: Roles) -> Iterator[MethodConfig]:
   """Yields every method of this package, once for each of its roles."""
   for role, (_, table) in roles.items():
     for key, factory in table.items():
-      declared = component.declared_by(factory)
+      declared: Any = component.declared_by(factory)
       # Before the first round there are no updates.
       if role == 'start' and declared.terms is not parts.Server.terms:
         continue

@@ -82,9 +82,7 @@ class Facts:
 
   def need_constant_weights(self) -> None:
     """Demands a client weight that is the same in all rounds."""
-    self.need(
-      self.plan.weighting.is_constant, '--weighting=size or equal'
-    )
+    self.need(self.plan.weighting.is_constant, '--weighting=size or equal')
 
   def need_standard_objective(self, *names: str) -> None:
     """Demands the KL term of the paper, or some of its settings."""

@@ -98,9 +98,7 @@ def federated_round(
   sums, info = reduced.finish()
   memories = state.memories | reduced.memories
   slots = {**state.slots, **admit.slots()}
-  result = state_lib.Round(
-    state._replace(memories=memories, slots=slots), info
-  )
+  result = state_lib.Round(state._replace(memories=memories, slots=slots), info)
   ctx = _context(experiment, state, None)
   result = _step(plan, of_pool, pool, result, sums.get(of_pool, {}), ctx)
   result.info['clients_seconds'] = time.perf_counter() - started
@@ -108,8 +106,8 @@ def federated_round(
   for name, part in servers.items():
     begun = time.perf_counter()
     # The seed has the part's name, so that it is independent of other parts.
-    seed = seeds.named(config.seed, f'stage_{part.name}', state.round)
-    ctx = _context(experiment, state, seed, pooled)
+    of_part = seeds.named(config.seed, f'stage_{part.name}', state.round)
+    ctx = _context(experiment, state, of_part, pooled)
     result = _step(plan, name, part, result, sums.get(name, {}), ctx)
     result.info[f'{part.name}_seconds'] = time.perf_counter() - begun
   info = result.info | _describe(reduced.traces, rejected)

@@ -8,6 +8,8 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+
 from bfl_tf import models, parts, server, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection
@@ -307,7 +309,7 @@ class Plan:
       )
 
   def trainings(
-    self, partition: Sequence[Sequence]
+    self, partition: Sequence[np.ndarray]
   ) -> list[tuple[int, int, int]]:
     """Returns client, steps and examples of the extreme trainings."""
     steps, epochs = self.config.local_steps, _possible_epochs(self.config)

@@ -41,7 +41,7 @@ class Engine(engine.Engine):
 
   def expected_spec(self, plan: Plan) -> training.Result:
     """Returns the spec of an update; a round replaces a memory on a node."""
-    spec = method.result_spec
+    spec = plan.result_spec
     if not self.run or not tf.nest.flatten(spec.memory):
       return spec
     return spec._replace(memory={'round': tf.TensorSpec([], tf.int32)})

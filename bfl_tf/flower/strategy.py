@@ -12,9 +12,9 @@ from flwr import app, serverapp
 from flwr.serverapp import strategy
 import numpy as np
 
-from bfl_tf import statistics, training, weights
+from bfl_tf import parts, statistics, training, weights
 from bfl_tf.declare import registry, user_code
-from bfl_tf.federation import admission, reduction
+from bfl_tf.federation import admission, reduction, stopping
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras
 
@@ -89,7 +89,10 @@ class BayesianStrategy(strategy.FedAvg):
   ) -> tuple[app.ArrayRecord | None, app.MetricRecord | None]:
     """Pools the valid replies; returns None without any."""
     reference = self._reference
-    reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
+    name = 'the rule'
+    reduced = reduction.Reduction(
+      {name: self._rule}, self._weighting, reference
+    )
     admit = admission.Admission(
       self._expected,
       reference,
@@ -118,7 +121,10 @@ class BayesianStrategy(strategy.FedAvg):
       accepted.append(reply.content)
     if not accepted:
       return None, None
-    pooled, _, _ = reduced.finish()
+    sums, _ = reduced.finish()
+    with stopping.wrap_errors(name):
+      ctx = parts.ServerContext(reference)
+      pooled = self._rule.step(reference, sums[name], None, ctx).model
     self._history = admit.slots()[admission.SLOT]
     metrics = self.train_metrics_aggr_fn(accepted, self.weighted_by_key)
     metrics['rejected'] = rejected

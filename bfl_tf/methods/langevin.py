@@ -29,6 +29,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+
 from bfl_tf.declare.settings import setting
 from bfl_tf.parts import Local
 from bfl_tf.server import pooling

@@ -304,7 +304,7 @@ class Run:
       # A class without examples has no recall.
       and not ('recall_class' in name and math.isnan(value))
     }
-    layout = self._experiment.plan.layout
+    layout = self._experiment.workers[0].layout
     summary = {
       'version': version.__version__,
       'rounds': state.round,

@@ -43,7 +43,7 @@ class Distil(Server):
     ensemble: Makes the groups that are the teachers.
   """
 
-  ensemble: ensemble_lib.Ensemble = ensemble_lib.Ensemble()
+  ensemble: ensemble_lib.Ensemble = ensemble_lib.Ensemble()  # noqa: RUF009
   teachers: str = setting(
     '+'.join(ensemble_lib.GROUPS),
     'Groups of models that teach the student: B, or some of A, C and S '

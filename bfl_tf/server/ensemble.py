@@ -102,7 +102,7 @@ class Ensemble(Server):
     return (*others, 'B')
 
   def terms(self, update, weight, broadcast):
-    terms = {}
+    terms: dict[str, Any] = {}
     if 'S' in self.group_names:
       terms |= self.posterior.terms(update, weight, broadcast)
     if {'B', 'C'} & {*self.group_names}:
@@ -123,13 +123,12 @@ class Ensemble(Server):
     if 'A' in self.group_names:
       groups['A'] = (ctx.pooled,)
     if {'B', 'C'} & {*self.group_names}:
-      models, shares = sums['models'], np.array(sums['weights'])
-      shares = shares / sum(sums['weights']) if self.weighted else None
-      of_clients = len(models), models.__getitem__
+      models, of_sizes = sums['models'], np.array(sums['weights'])
+      shares = of_sizes / of_sizes.sum() if self.weighted else None
     if 'C' in self.group_names:
-      groups['C'] = posteriors.Models(*of_clients, shares)
+      groups['C'] = posteriors.Models(len(models), models.__getitem__, shares)
     if 'B' in self.group_names:
-      groups['B'] = posteriors.Models(*of_clients)
+      groups['B'] = posteriors.Models(len(models), models.__getitem__)
     if 'S' in self.group_names:
       draws = self._draws(sums, ctx, seeds.child(seed, 0))
       # Recalibration replaces the sampled variances.

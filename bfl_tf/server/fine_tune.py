@@ -7,6 +7,7 @@ squared error replaces the accuracy.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class FineTune(Server):
   def step(self, model, sums, slot, ctx):
     seed, tools = ctx.seed, ctx.tools
     worker = self._worker(tools)
-    score = metrics.find(tools.likelihood.scores_of_groups[0])
+    score: Any = metrics.find(tools.likelihood.scores_of_groups[0])
     best, best_epoch, step = (-np.inf, None), 0, 0
     for epoch in range(1, self.epochs + 1):
       task = self._task(tools, model, seeds.child(seed, 2 * epoch), step)

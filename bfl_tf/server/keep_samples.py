@@ -26,7 +26,10 @@ class KeepSamples(Server):
   )
 
   name = 'keep_samples'
-  group_names = ('chain',)
+
+  @property
+  def group_names(self):
+    return ('chain',)
 
   def check(self, facts):
     num_rounds = facts.config.num_rounds

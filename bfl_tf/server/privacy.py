@@ -155,8 +155,7 @@ class Central(Privacy):
   def check(self, facts):
     # The noise is defined for sums of terms that are linear in the moments.
     facts.need(
-      type(facts.pool)
-      in (pooling.NaiveWeightedAverage, pooling.WeightedSum),
+      type(facts.pool) in (pooling.NaiveWeightedAverage, pooling.WeightedSum),
       '--pooling=nwa or ws, because no noise is defined for other rules',
     )
     config = facts.config

@@ -90,9 +90,7 @@ def trace(
 
 def _context(start, shared) -> parts_lib.Context:
   number = tf.constant(1.0)
-  return parts_lib.Context(
-    start, start, shared, tf.constant(0), number, number
-  )
+  return parts_lib.Context(start, start, shared, tf.constant(0), number, number)
 
 
 def _check_hooks(part, start, shared, memory):

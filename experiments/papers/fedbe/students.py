@@ -25,7 +25,7 @@ class Students(Server):
       optimizers.
   """
 
-  distil: Distil = Distil()
+  distil: Distil = Distil()  # noqa: RUF009
   students: tuple[str, ...] = setting(
     (),
     'Students to train and score, each as <teachers>:<optimizer>, for '

@@ -1,7 +1,7 @@
 """Samples of the weights at regular steps of a client's training.
 
-With a Langevin optimizer, they are draws from the client's posterior. The server
-combines the samples of all clients into one ensemble.
+With a Langevin optimizer, they are draws from the client's posterior. The
+server combines the samples of all clients into one ensemble.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Thinning(Local, Server):
   )
 
   name = 'thinning'
-  group_names = ('S',)
+
+  @property
+  def group_names(self):
+    return ('S',)
 
   def check(self, facts):
     for _, steps, _ in facts.trainings:

@@ -128,4 +128,6 @@ def _toy(name, **changes):
 
 
 TOY = _toy('federated')
-TOY_CENTRALIZED = _toy('centralized', num_clients=1, partition='iid', server_parts=())
+TOY_CENTRALIZED = _toy(
+  'centralized', num_clients=1, partition='iid', server_parts=()
+)
