@@ -30,6 +30,7 @@ import numpy as np
 
 from bfl_tf import server, training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -145,3 +146,26 @@ class Part(training.Part):
   def bounds(self, trace):
     sent = np.array([self.rho, self.damping * self.rho])
     return sent, sent
+
+
+bayes_admm = Method(
+  {
+    'variant': 'deterministic',
+    'client_optimizer': 'ivon',
+    'client_learning_rate': 0.003,
+    'ivon.initial_scale': 0.02,
+    'ivon.prior_scale': 1,
+    'ivon.temperature': 0.01,
+    'client_parts': 'bayes_admm',
+    'bayes_admm.rho': 0.2,
+    'bayes_admm.damping': 0.1,
+    'pooling': 'llp',
+    'weighting': 'equal',
+  },
+  tune={
+    'ivon.temperature': 'log:0.001:1',
+    'bayes_admm.damping': 'log:0.1:1',
+  },
+  help='BayesADMM (Moellenhoff et al. 2026) with IVON clients. All clients take '
+  'part in every round.',
+)

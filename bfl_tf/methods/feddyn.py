@@ -25,6 +25,7 @@ import numpy as np
 
 from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.statistics import Total
 
 
@@ -91,3 +92,15 @@ class Part(training.Part):
   def finish(self, model, carry, trace):
     start, kept = carry
     return model, None, kept - self.alpha * (model.mean - start)
+
+
+feddyn = Method(
+  {
+    'variant': 'deterministic',
+    'client_parts': 'feddyn',
+    'feddyn.alpha': 0.1,
+    'pooling': 'nwa',
+  },
+  tune={'feddyn.alpha': 'log:0.001:1'},
+  help='FedDyn (Acar et al. 2021): dynamic regularization.',
+)

@@ -27,6 +27,7 @@ import numpy as np
 
 from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -103,3 +104,31 @@ class Part(training.Part):
 
   def bounds(self, trace):
     return np.float32(self.damping), np.float32(self.damping)
+
+
+fedlap = Method(
+  {
+    'variant': 'deterministic',
+    'client_parts': 'fedlap',
+    'fedlap.delta': 10,
+    'fedlap.damping': 0.1,
+    'pooling': 'nwa',
+  },
+  tune={'fedlap.delta': 'log:1:100'},
+  help='FedLap (Swaroop et al. 2025): ADMM on Laplace posteriors with a fixed '
+  'scale.',
+)
+
+fedlap_cov = Method(
+  {
+    'variant': 'deterministic',
+    'client_optimizer': 'laplace',
+    'client_learning_rate': 0.001,
+    'laplace.prior_scale': 0.3,
+    'client_parts': 'pvi',
+    'pvi.damping': 0.1,
+    'pooling': 'dwc',
+  },
+  tune={'pvi.damping': 'log:0.03:0.3'},
+  help='FedLap-Cov (Swaroop et al. 2025): PVI with Laplace clients.',
+)

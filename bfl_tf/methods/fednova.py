@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import server, training
+from bfl_tf.methods.method import Method
 from bfl_tf.statistics import Total
 
 
@@ -72,3 +73,17 @@ class Part(training.Part):
   }
   # With such parts, the update is not the sum of SGD's steps.
   incompatible_with = ('changes_start', 'replaces_model')
+
+
+fednova = Method(
+  {
+    'variant': 'deterministic',
+    'client_parts': 'fednova',
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.05,
+    'sgd.momentum': 0.9,
+    'pooling': 'nwa',
+  },
+  help="FedNova (Wang et al. 2020): normalizes updates by the clients' numbers "
+  'of steps.',
+)

@@ -38,6 +38,7 @@ import numpy as np
 
 from bfl_tf import server, training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
@@ -128,3 +129,18 @@ class Part(training.Part):
   def report(self, carry, trace):
     *_, floored = carry
     return {'floored_fraction': floored}
+
+
+pvi = Method(
+  {
+    'variant': 'flipout',
+    'flipout.prior_scale': 1,
+    'client_parts': 'pvi',
+    'pvi.damping': 0.1,
+    'pooling': 'dwc',
+  },
+  tune={'pvi.damping': 'log:0.03:0.3'},
+  help='Partitioned variational inference (Ashman et al. 2022) with Flipout '
+  'clients. A damping of 1 / (clients per round) keeps every precision '
+  'positive; it needs many rounds, such as 60.',
+)

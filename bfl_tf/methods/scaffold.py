@@ -29,6 +29,7 @@ import numpy as np
 
 from bfl_tf import server, training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.statistics import Total
 
 CORRECTS = ('gradients', 'weights')
@@ -126,3 +127,19 @@ class Part(training.Part):
     start, server_control, control = carry
     drift = (start - model.mean) / trace.sum_rates
     return model, None, control - server_control + drift
+
+
+scaffold = Method(
+  {
+    'variant': 'deterministic',
+    'client_parts': 'scaffold',
+    'scaffold.corrects': 'weights',
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.05,
+    'sgd.momentum': 0.9,
+    'pooling': 'nwa',
+  },
+  help="SCAFFOLD (Karimireddy et al. 2020): control variates correct each "
+  "client's drift. The weights are corrected after each step, so that "
+  'optimizers with momentum work.',
+)
