@@ -46,8 +46,8 @@ _TUNE = flags.DEFINE_multi_string(
   [],
   'Values of a flag to choose from, for each setting of --grid: '
   'flag=value|value, flag=log:LOW:HIGH or flag=uniform:LOW:HIGH; '
-  'method:flag=... is for one method, and default stands for the ranges in all '
-  'method files.',
+  'method:flag=... is for one method, and default stands for the ranges of all '
+  'methods of this package.',
 )
 _TRIALS = flags.DEFINE_integer(
   'trials',

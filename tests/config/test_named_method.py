@@ -4,9 +4,10 @@ from absl import flags
 import pytest
 
 from bfl_tf import runs
-from bfl_tf.config import catalog, flagfile, method_file
+from bfl_tf.config import catalog, flagfile, named_method
 from bfl_tf.config.config import Config, FIELDS
 from bfl_tf.federation.plan import Plan
+from bfl_tf.methods import Method, NAMED
 from bfl_tf.runs import flags_file
 
 _TASK = {
@@ -24,9 +25,9 @@ _TASK = {
 }
 
 
-@pytest.mark.parametrize('name', method_file.names())
-def test_every_method_file_makes_a_plan(name):
-  plan = Plan.of(Config.of({**method_file.needed(name), 'method': name}))
+@pytest.mark.parametrize('name', NAMED)
+def test_every_method_makes_a_plan(name):
+  plan = Plan.of(Config.of({**NAMED[name].needs, 'method': name}))
   assert plan.config.method == name
 
 
@@ -54,10 +55,9 @@ def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
 
 def test_another_method_starts_from_the_task_as_it_was_given():
   task = {**_TASK, 'num_rounds': 1, 'clients_per_round': 1, 'min_clients': 1}
-  names = method_file.names()
-  loaded = {name: Config.of({**task, 'method': name}) for name in names}
+  loaded = {name: Config.of({**task, 'method': name}) for name in NAMED}
   for first, config in loaded.items():
-    for name in names:
+    for name in NAMED:
       found = config.replace(method=name)
       assert found == loaded[name] and found.method == name, (first, name)
   # A typed flag remains stronger, also where a method in between has no use
