@@ -255,7 +255,8 @@ def _trials_of_method(name, method) -> Iterator[tuple[dict[str, str], Any]]:
     fixed = {**_task(method, name), **compared.trial, **option}
     optimizer = own or fixed['client_optimizer']
     rate = compared.rate_sgd if optimizer == 'sgd' else compared.rate_other
-    ranges = [f'{key}={text}' for key, text in {_RATE: rate, **read.tune}.items()]
+    tuned = {_RATE: rate, **read.tune}
+    ranges = [f'{key}={text}' for key, text in tuned.items()]
     tried = search_space.trials(
       fixed,
       (),

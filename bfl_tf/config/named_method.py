@@ -33,7 +33,8 @@ OF_OPTIMIZER = (
 # Flags of a method file for the attributes of `Method`, such as
 # --needs=num_rounds=1.
 _OF_FILE = {
-  name: SettingSpec(name, str, True, (), Setting()) for name in ('needs', 'tune')
+  name: SettingSpec(name, str, True, (), Setting())
+  for name in ('needs', 'tune')
 }
 
 
@@ -49,9 +50,8 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
   then has another method.
   """
   changed = {*OF_METHOD, 'client_optimizer'} & {*typed}
-  if changed or not name:
-    return ''
-  return pathlib.Path(name).stem if is_file(name) else str(name).rpartition(':')[2]
+  text = '' if changed else str(name)
+  return pathlib.Path(text).stem if is_file(text) else text.rpartition(':')[2]
 
 
 def read(name: str | os.PathLike) -> Method:

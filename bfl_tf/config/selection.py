@@ -4,7 +4,7 @@ A *role* is a field of the config, or a setting, whose value names methods. A
 setting has the same key, `<method>.<setting>`, in all roles of its method.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
 import inspect

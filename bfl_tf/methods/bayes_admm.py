@@ -166,6 +166,6 @@ bayes_admm = Method(
     'ivon.temperature': 'log:0.001:1',
     'bayes_admm.damping': 'log:0.1:1',
   },
-  help='BayesADMM (Moellenhoff et al. 2026) with IVON clients. All clients take '
-  'part in every round.',
+  help='BayesADMM (Moellenhoff et al. 2026) with IVON clients. All clients '
+  'take part in every round.',
 )

@@ -139,7 +139,7 @@ scaffold = Method(
     'sgd.momentum': 0.9,
     'pooling': 'nwa',
   },
-  help="SCAFFOLD (Karimireddy et al. 2020): control variates correct each "
+  help='SCAFFOLD (Karimireddy et al. 2020): control variates correct each '
   "client's drift. The weights are corrected after each step, so that "
   'optimizers with momentum work.',
 )
