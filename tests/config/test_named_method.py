@@ -141,13 +141,15 @@ def test_a_variant_has_the_flags_of_its_method_and_its_own(tmp_path):
 
 
 _MODULE = """
+import dataclasses
 from bfl_tf.methods import Method
 from bfl_tf.server.pooling import rules
 
-class Mean(rules.Nwa):
+@dataclasses.dataclass(frozen=True)
+class Mean(rules.NaiveWeightedAverage):
   share: float = 0.5
 
-fast = Method({'pooling': 'methods_of_my_own:Mean', 'flipout.temperature': 0.5})
+fast = Method({'pooling': 'methods_of_my_own:Mean', 'Mean.share': 0.3})
 wrong = Method({'poling': 'lp'})
 other = {'pooling': 'lp'}
 """
@@ -157,15 +159,12 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
   (tmp_path / 'methods_of_my_own.py').write_text(_MODULE)
   monkeypatch.syspath_prepend(tmp_path)
   config = Config.of({'method': 'methods_of_my_own:fast'})
-  assert config.pooling == 'methods_of_my_own:Mean'
-  assert config.get('flipout.temperature') == 0.5
-  assert config.method == 'fast'
+  assert (config.method, config.get('Mean.share')) == ('fast', 0.3)
   assert '# digest of --method=methods_of_my_own:fast ' in (
     flags_file.text(config)
   )
   # Its settings are dropped with the component that a typed flag replaces.
-  typed = {'variant': 'deterministic'}
-  assert config.replace(**typed).get('flipout.temperature') is None
+  assert config.replace(pooling='lp') == Config(pooling='lp')
   for name, why in (
     ('wrong', '--pooling'),
     ('other', 'of type dict'),
