@@ -261,7 +261,7 @@ def _trials_of_method(name, method) -> Iterator[tuple[dict[str, str], Any]]:
       fixed,
       (),
       {'method': method},
-      search_space.axes(ranges),
+      search_space.axes(ranges, ()),
       _TRIALS // len(options),
     )
     for trial in tried.values():

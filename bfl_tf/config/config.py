@@ -205,6 +205,12 @@ class Config(
     )
 
   @property
+  def requested_method(self) -> str:
+    """The value of `--method` that the config was made with, or ''."""
+    values, _ = self.given or ({}, ())
+    return str(values.get('method') or '')
+
+  @property
   def seed_of_data(self) -> int:
     """The seed of `--data_seed`, which is by default that of `--seed`."""
     return self.seed if self.data_seed < 0 else self.data_seed

@@ -189,8 +189,7 @@ def _digests(config) -> dict[str, str]:
 
 
 def _named(config) -> Iterator[tuple[str, str]]:
-  if config.given:
-    yield 'method', str(config.given[0].get('method', ''))
+  yield 'method', config.requested_method
   for role in (*_DATA, *ROLES):
     value = config.get(role)
     for name in value if isinstance(value, tuple) else (value,):

@@ -1,13 +1,13 @@
 """Settings of a study, trials of the values to tune, and the best trial."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import methods, metrics, seeds
+from bfl_tf import metrics, seeds
 from bfl_tf.config import catalog, named_method
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
@@ -140,23 +140,26 @@ def space(
   return found
 
 
-def axes(texts: Sequence[str]) -> list[Axis]:
+def axes(
+  texts: Sequence[str], configs: Iterable[config_lib.Config]
+) -> list[Axis]:
   """Returns the axes of flags such as `fedavg:client_learning_rate=0.1|0.3`.
 
   Ranges are `log:LOW:HIGH` or `uniform:LOW:HIGH`. The text `default` stands for
-  the ranges of all methods of this package.
+  the default ranges of the methods of the configs.
 
   Raises:
     ValueError: A flag is wrong, or its values belong to the task: a score
       would choose the easiest task.
   """
   found = []
+  named = dict.fromkeys(config.requested_method for config in configs)
   for text in texts:
     if text == 'default':
       found += [
         _axis(f'{name}:{key}={values}')
-        for name, method in methods.NAMED.items()
-        for key, values in method.tune.items()
+        for name in filter(None, named)
+        for key, values in named_method.read(name).tune.items()
       ]
     else:
       found.append(_axis(text))
