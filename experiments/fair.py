@@ -12,8 +12,8 @@ seeds. Both append a row per run to a .csv file, and skip runs that have a row.
 tables writes tables of scores, cost and chosen values, and two figures.
 --comparison=imagenet tunes in each setting, on the features of
 `experiments.papers.imagenet_features` in the directory runs/features.
---methods=mine.flags runs a method file; its learning rate is tuned. Exit code
-1: a run failed; 2: a flag is wrong.
+--methods=my_module:mine or --methods=mine.flags runs your own method; its
+learning rate is tuned. Exit code 1: a run failed; 2: a flag is wrong.
 """
 
 from collections.abc import Iterator, Mapping
