@@ -10,15 +10,16 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf.config import catalog, fields, method_file, selection
+from bfl_tf.config import catalog, fields, named_method, selection
 from bfl_tf.declare import registry, settings
+from bfl_tf.methods import Method, NAMED
 
 _WIDTH, _COLUMN = 100, 34
 _SIGNS = {'ge': '≥', 'gt': '>', 'le': '≤', 'lt': '<'}
 _REQUEST = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
 --describe=NAME shows the settings of a component, --NAME.setting=value, or the
-file of a method, --method=NAME
+flags of a method, --method=NAME
 --helpfull also lists the settings of all methods
 --flagfile=FILE reads flags from a file, such as a preset in configs/
 """
@@ -83,21 +84,37 @@ def _everything(unused):
 
 def _method(name):
   found, texts = [each for each in _methods() if each[0] == name], []
-  if name in method_file.names() or name.endswith('.flags'):
-    text = method_file.path_of(name).read_text('utf-8')
-    texts = [f'--method={name}\n\n{text}\nIts components:']
-    found = _components(method_file.read(name))
-  elif not found and ':' in name:
-    factory = registry.resolve('describe', name, {})
-    found = [(name, [], factory)]
+  is_method = name in NAMED or named_method.is_file(name)
+  if ':' in name and not is_method:
+    is_method = isinstance(registry.imported('describe', name), Method)
+    if not is_method:
+      found = [(name, [], registry.resolve('describe', name, {}))]
+  if is_method:
+    method = named_method.read(name)
+    text = '\n'.join(_flags_of(method))
+    texts = [f'--method={name}\n\n{text}\n\nIts components:']
+    found = _components(method.flags)
   if not (texts or found):
-    known = {known for known, *_ in _methods()} | {*method_file.names()}
+    known = {known for known, *_ in _methods()} | {*NAMED}
     registry.check_choice('describe', name, sorted(known))
   return '\n\n'.join([*texts, *('\n'.join(_one(*each)) for each in found)])
 
 
+def _flags_of(method) -> Iterator[str]:
+  """Yields the lines of a method file."""
+  text = ' '.join(method.help.split())
+  comment = {'initial_indent': '# ', 'subsequent_indent': '# '}
+  yield from textwrap.wrap(text, _WIDTH, **comment)
+  for key, value in method.flags.items():
+    many = isinstance(value, tuple | list)
+    yield f'--{key}={",".join(value) if many else value}'
+  for key in ('needs', 'tune'):
+    if pairs := vars(method)[key].items():
+      yield f'--{key}={",".join(f"{flag}={text}" for flag, text in pairs)}'
+
+
 def _components(flags_of):
-  """Returns the name, the role and the factory of each component of a file."""
+  """Returns the name, role and factory of each component of a method."""
   roles = fields.roles_of(flags_of, [k for k in flags_of if k in fields.ROLES])
   return [
     (method.requested_name, [method.role], method.factory)

@@ -5,15 +5,15 @@
   python -m experiments.fair --step=tables --output_dir=results/fair
 
 tune runs eight trials per method on a part of the training examples, with
-random values from the ranges in its method file. score chooses the trial with
+random values from its own ranges. score chooses the trial with
 the lowest validation NLL (of the personal models, if the method has them). It
 trains with its values on all training examples, in each setting, with five
 seeds. Both append a row per run to a .csv file, and skip runs that have a row.
 tables writes tables of scores, cost and chosen values, and two figures.
 --comparison=imagenet tunes in each setting, on the features of
 `experiments.papers.imagenet_features` in the directory runs/features.
---methods=mine.flags runs a method file; its learning rate is tuned. Exit code
-1: a run failed; 2: a flag is wrong.
+--methods=my_module:mine or --methods=mine.flags runs your own method; its
+learning rate is tuned. Exit code 1: a run failed; 2: a flag is wrong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,9 @@ from absl import flags
 
 from bfl_tf import files, runs, training
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import method_file
+from bfl_tf.config import named_method
 from bfl_tf.federation import plan, run_data, stopping
+from bfl_tf.methods import NAMED
 from experiments import command_line
 from experiments.harness import fair_scores, fair_tables, search_space
 
@@ -41,7 +42,7 @@ _STEP = flags.DEFINE_enum(
 _METHODS = flags.DEFINE_list(
   'methods',
   [],
-  'Methods to tune or score, names or paths of method files; empty: all.',
+  'Methods to tune or score, values of --method; empty: all by name.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'results/fair', 'Directory of the .csv files and the tables.'
@@ -152,7 +153,7 @@ def main() -> int:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   training.configure(1)
-  methods = _METHODS.value or method_file.names()
+  methods = _METHODS.value or sorted(NAMED)
   if _STEP.value == 'tables':
     _write_tables(folder)
     return 0
@@ -212,18 +213,19 @@ def _tuned_in(name) -> str:
 
 def _task(method, name) -> dict[str, Any]:
   """Returns the flags of a setting, for a method."""
-  needs = method_file.read(method).get('needs', ())
+  needs = named_method.read(method).needs
   compared = _compared()
   preset = config_lib.read_flagfile(compared.preset)
   task = {**preset, **compared.settings[name]}
   clients = task['num_clients']
   trained = task['num_rounds'] * (task.get('clients_per_round') or clients)
   # Clients train for as many epochs in total as with other methods.
-  if 'one_round' in needs:
+  if needs.get('num_rounds') == 1:
     epochs = task['local_epochs'] * trained // clients
-    task |= {'num_rounds': 1, 'clients_per_round': 0, 'local_epochs': epochs}
-  if 'one_client' in needs:
-    task |= {'num_rounds': trained, 'clients_per_round': 1}
+    task |= {'clients_per_round': 0, 'local_epochs': epochs}
+  if needs.get('clients_per_round') == 1:
+    task |= {'num_rounds': trained}
+  task |= needs
   return {**task, 'eval_every': task['num_rounds']}
 
 
@@ -245,19 +247,21 @@ def _trials(folder, methods) -> Iterator[tuple[dict[str, str], Any]]:
 
 def _trials_of_method(name, method) -> Iterator[tuple[dict[str, str], Any]]:
   compared = _compared()
-  own = method_file.read(method).get('client_optimizer')
+  read = named_method.read(method)
+  own = read.flags.get('client_optimizer')
   options = ({},) if own else compared.optimizers
   numbers = itertools.count()
   for option in options:
     fixed = {**_task(method, name), **compared.trial, **option}
     optimizer = own or fixed['client_optimizer']
     rate = compared.rate_sgd if optimizer == 'sgd' else compared.rate_other
-    ranges = [f'{_RATE}={rate}', *method_file.read(method).get('tune', ())]
+    tuned = {_RATE: rate, **read.tune}
+    ranges = [f'{key}={text}' for key, text in tuned.items()]
     tried = search_space.trials(
       fixed,
       (),
       {'method': method},
-      search_space.axes(ranges),
+      search_space.axes(ranges, ()),
       _TRIALS // len(options),
     )
     for trial in tried.values():
@@ -371,7 +375,7 @@ def _write_tables(folder):
   for row in _rows(folder / 'score.csv'):
     place = _tuned_in(row['setting']), row['method']
     if row['setting'] in by_setting and row['values'] == chosen.get(place):
-      shown = {'method': method_file.label(row['method']), **_derived(row)}
+      shown = {'method': named_method.label(row['method']), **_derived(row)}
       by_setting[row['setting']].append(row | shown)
   by_setting = {name: rows for name, rows in by_setting.items() if rows}
   for setting, rows in by_setting.items():
@@ -406,7 +410,7 @@ def _selected(trials) -> Iterator[str]:
     place = {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
     good = sum(_loss(row) < fair_tables.UNIFORM for row in rows)
     yield (
-      f'| {name} | {method_file.label(method)} | {best["values"]} | '
+      f'| {name} | {named_method.label(method)} | {best["values"]} | '
       f'{_loss(best):.3f} | {place} | {good} |'
     )
 

@@ -46,8 +46,8 @@ _TUNE = flags.DEFINE_multi_string(
   [],
   'Values of a flag to choose from, for each setting of --grid: '
   'flag=value|value, flag=log:LOW:HIGH or flag=uniform:LOW:HIGH; '
-  'method:flag=... is for one method, and default stands for the ranges in all '
-  'method files.',
+  'method:flag=... is for one method, and default stands for the ranges that '
+  'the methods declare.',
 )
 _TRIALS = flags.DEFINE_integer(
   'trials',
@@ -155,7 +155,7 @@ def _trials(fixed, typed, space):
         'give the flags to choose with --tune in place of --grid.'
       )
     return {}
-  axes = search_space.axes(_TUNE.value)
+  axes = search_space.axes(_TUNE.value, space.configs.values())
   found = {
     name: search_space.trials(fixed, typed, point, axes, _TRIALS.value)
     for name, point in space.points.items()
@@ -254,7 +254,7 @@ def _run(points, root, what):
 def _choose(points, trials, space, root):
   """Writes all trials, and returns the best one of each setting."""
   score, chosen, lines = _CHOOSE_BY.value, {}, []
-  axes = search_space.axes(_TUNE.value)
+  axes = search_space.axes(_TUNE.value, space.configs.values())
   for name, of in trials.items():
     if len(of) == 1:
       chosen[name] = next(iter(of.items()))

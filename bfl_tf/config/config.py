@@ -7,7 +7,7 @@ import os
 from typing import Any, TypeVar
 
 from bfl_tf import server
-from bfl_tf.config import catalog, flagfile, method_file
+from bfl_tf.config import catalog, flagfile, named_method
 from bfl_tf.config import selection as selection_lib
 from bfl_tf.config.fields import (
   Clients,
@@ -49,8 +49,8 @@ class Config(
   Attributes:
     settings: Settings of methods, by `<method>.<setting>`. Only those that
       differ from their defaults are kept.
-    method: Name of the method file that the config was made with, or ''. It is
-      a label: the fields and settings contain the flags of the file.
+    method: Name of the method that the config was made with, or ''. It is a
+      label: the fields and settings contain the flags of the method.
     given: Arguments of `of`, with which `replace` starts, or None.
 
   Raises:
@@ -79,8 +79,7 @@ class Config(
       object.__setattr__(self, name, spec.checked(name, vars(self)[name]))
     selection = selection_lib.Selection(roles_of(vars(self)), self.settings)
     for key in selection.unused:
-      known = catalog.known_methods()
-      selection_lib.reject(key, selection, known, method_file.names())
+      selection_lib.reject(key, selection, catalog.known_methods())
     object.__setattr__(self, 'selection', selection)
     object.__setattr__(self, 'settings', selection.settings)
     self._check_together()
@@ -137,9 +136,10 @@ class Config(
 
     Args:
       values: Values by field or setting, such as `{'num_rounds': 3,
-        'sgd.momentum': 0.9}`. The value of `method` is the name or the path of
-        a method file, which replaces the method in the other values.
-      typed: Names of values that are stronger than the method file. Settings
+        'sgd.momentum': 0.9}`. The value of `method` is a name, a
+        `package.module:name` or the path of a method file. This method replaces
+        the method in the other values.
+      typed: Names of values that are stronger than the method. Settings
         among them are not ignored: they raise a ValueError.
     """
     given = dict(values), {*typed}
@@ -174,7 +174,7 @@ class Config(
     """Returns the config with other fields and settings, or another `method`.
 
     The result is that of `of` with these changes, so a new method starts from
-    the task as it was given. In a run directory, the values of the method file
+    the task as it was given. In a run directory, the values of the method
     belong to the task. Settings of methods that are not selected are dropped.
     """
     changes |= changes.pop('settings', {})
@@ -184,7 +184,7 @@ class Config(
     unused = {*_unused(_expanded(values, typed)[1])} - changes.keys()
     kept = {name: v for name, v in values.items() if name not in unused}
     made = Config.of(kept, typed - unused)
-    kept_label = method_file.label(self.method, changes)
+    kept_label = named_method.label(self.method, changes)
     label = made.method if 'method' in values else kept_label
     return made.labelled(label, (values, typed))
 
@@ -203,6 +203,12 @@ class Config(
       num_rounds=self.num_rounds,
       **more,
     )
+
+  @property
+  def requested_method(self) -> str:
+    """The value of `--method` that the config was made with, or ''."""
+    values, _ = self.given or ({}, ())
+    return str(values.get('method') or '')
 
   @property
   def seed_of_data(self) -> int:
@@ -257,13 +263,13 @@ def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _expanded(values, typed) -> tuple[str, dict[str, Any]]:
-  """Returns the label of the method, and the values with its method file."""
+  """Returns the label of the method, and the values with its flags."""
   values = dict(values)
   name = values.pop('method', '')
   if not name:
     return '', values
-  values = method_file.expanded(name, values, typed)
-  return method_file.label(name, typed), values
+  values = named_method.expanded(name, values, typed)
+  return named_method.label(name, typed), values
 
 
 def _unused(values) -> list[str]:

@@ -217,12 +217,12 @@ class Server:
     (),
     'Server parts, which change the pooled model, in this order, separated by '
     'commas.',
-    table=server.SERVER_PARTS,
+    table=methods.SERVER_PARTS,
   )
   start: tuple[str, ...] = setting(
     (),
     'Server parts before the first round, separated by commas.',
-    table=server.SERVER_PARTS,
+    table=methods.SERVER_PARTS,
   )
   batch_norm: str = setting(
     'average',

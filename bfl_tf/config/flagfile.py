@@ -41,9 +41,11 @@ def define(values: flags.FlagValues, known: Fields) -> None:
   flags.DEFINE_string(
     'method',
     '',
-    'Method by name, such as pvi, or the path of a method file: it sets the '
-    'components of the method and their settings, in place of those in flag '
-    'files. Flags on the command line are stronger. --describe=NAME shows it.',
+    'Method: a name, such as pvi; package.module:name, a Method in a Python '
+    'module; or the path of a .flags file, which contains a method, or '
+    '--method=NAME and flags that change it. It sets the components of the '
+    'method and their settings, in place of those in flag files. Flags on the '
+    'command line are stronger. --describe=NAME shows it.',
     flag_values=values,
   )
   define_fields(values, known)

@@ -4,7 +4,7 @@ A *role* is a field of the config, or a setting, whose value names methods. A
 setting has the same key, `<method>.<setting>`, in all roles of its method.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
 import inspect
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bfl_tf import models, parts
+from bfl_tf import methods, models, parts
 from bfl_tf.declare import component, registry, settings, user_code
 
 # The value and the table by role; a value is one name or several names.
@@ -220,14 +220,13 @@ def reject(
   key: str,
   selection: Selection,
   known: list[MethodConfig],
-  files: Collection[str],
 ) -> NoReturn:
   """Raises a ValueError for a key that no selected method has."""
   *_, name, _ = ['', *str(key).split('.')]
   if key in keys_of(known):
     roles = {each.role: None for each in known if each.name == name}
     flags = [f'--{role}={name}' for role in roles]
-    if name in files:
+    if name in methods.NAMED:
       flags = [f'--method={name}']
     raise ValueError(
       f'--{key} is a setting of {name}, which is not selected: remove it, or '

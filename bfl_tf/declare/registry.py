@@ -49,20 +49,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     if member:
       return _of_family(family, *member)
   if ':' in name:
-    module, _, attribute = name.partition(':')
-    try:
-      thing = getattr(user_code.import_module(module), attribute)
-      # Digest of the file as it is now; it may be edited later.
-      user_code.digest(name)
-    except (ImportError, AttributeError) as error:
-      raise ValueError(
-        f'--{flag}={name} cannot be imported: {error}.'
-      ) from error
-    # A user's module may raise any error while it is imported.
-    except user_code.ERRORS as error:
-      raise user_code.RaisedError(
-        f'--{flag}={name} cannot be imported: {user_code.describe(error)}.'
-      ) from error
+    thing = imported(flag, name)
     if not callable(thing):
       raise ValueError(
         f'--{flag}={name} is of type {type(thing).__name__}: name a class or a '
@@ -73,6 +60,23 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     f'--{flag}={name} is unknown.{hint(name, table)} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'
   )
+
+
+def imported(flag: str, name: str) -> Any:
+  """Returns the object that `package.module:name` names."""
+  module, _, attribute = name.partition(':')
+  try:
+    thing = getattr(user_code.import_module(module), attribute)
+    # Digest of the file as it is now; it may be edited later.
+    user_code.digest(name)
+    return thing
+  except (ImportError, AttributeError) as error:
+    raise ValueError(f'--{flag}={name} cannot be imported: {error}.') from error
+  # A user's module may raise any error while it is imported.
+  except user_code.ERRORS as error:
+    raise user_code.RaisedError(
+      f'--{flag}={name} cannot be imported: {user_code.describe(error)}.'
+    ) from error
 
 
 def name_of(thing: Any) -> str:

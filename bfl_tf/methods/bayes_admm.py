@@ -28,8 +28,9 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import parts, weights
+from bfl_tf import parts, training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Natural, Sent, Start
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf
@@ -111,3 +112,19 @@ class BayesADMM(Local, pooling.LogLinearPooling):
       )
     model = parts.numpy(weights.of_natural(eta, outcome.model))
     return outcome._replace(model=model, slot={**slot, 'known': known})
+
+
+bayes_admm = Method(
+  (BayesADMM(rho=0.2, damping=0.1),),
+  optimizer=training.IVON(
+    initial_scale=0.02, prior_scale=1.0, temperature=0.01
+  ),
+  learning_rate=0.003,
+  weighting=pooling.Equal(),
+  tune={
+    'ivon.temperature': 'log:0.001:1',
+    'bayes_admm.damping': 'log:0.1:1',
+  },
+  help='BayesADMM (Moellenhoff et al. 2026) with IVON clients. All clients '
+  'take part in every round.',
+)

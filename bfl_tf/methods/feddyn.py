@@ -24,6 +24,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.server import pooling
 
@@ -71,3 +72,10 @@ class FedDyn(Local, pooling.NaiveWeightedAverage):
     total_weight = self.run.num_clients * slot['weight'] / slot['updates']
     mean = outcome.model.mean + slot['moved'] / total_weight
     return outcome._replace(model=outcome.model.replace_mean(mean), slot=slot)
+
+
+feddyn = Method(
+  (FedDyn(alpha=0.1),),
+  tune={'feddyn.alpha': 'log:0.001:1'},
+  help='FedDyn (Acar et al. 2021): dynamic regularization.',
+)

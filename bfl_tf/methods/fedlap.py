@@ -26,6 +26,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf
@@ -83,3 +84,11 @@ class FedLap(Local, pooling.NaiveWeightedAverage):
     return outcome._replace(
       model=outcome.model.replace_mean(duals), slot={**slot, 'duals': duals}
     )
+
+
+fedlap = Method(
+  (FedLap(delta=10.0, damping=0.1),),
+  tune={'fedlap.delta': 'log:1:100'},
+  help='FedLap (Swaroop et al. 2025): ADMM on Laplace posteriors with a fixed '
+  'scale.',
+)

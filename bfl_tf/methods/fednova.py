@@ -23,6 +23,8 @@ import dataclasses
 
 import numpy as np
 
+from bfl_tf import training
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local
 from bfl_tf.server import pooling
 
@@ -57,3 +59,12 @@ class FedNova(Local, pooling.NaiveWeightedAverage):
     length, moved = (sums[k] / sums['weight'] for k in ('length', 'moved'))
     mean = ctx.broadcast.mean + length * moved
     return outcome._replace(model=outcome.model.replace_mean(mean))
+
+
+fednova = Method(
+  (FedNova(),),
+  optimizer=training.SGD(momentum=0.9),
+  learning_rate=0.05,
+  help="FedNova (Wang et al. 2020): normalizes updates by the clients' numbers "
+  'of steps.',
+)

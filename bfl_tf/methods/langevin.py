@@ -30,9 +30,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local
-from bfl_tf.server import pooling
+from bfl_tf.server import KeepSamples, pooling
 from bfl_tf.startup import tf
 
 
@@ -94,3 +96,36 @@ class Langevin(Local):
     )
     rate = step.learning_rate / step.all_examples
     return mean + tf.sqrt(2.0 * rate * self.temperature) * noise, carry
+
+
+_CHAIN = (
+  Langevin(prior_scale=1.0, temperature=1.0),
+  KeepSamples(number=10, burn_in=0.5),
+)
+
+fa_ld = Method(
+  _CHAIN,
+  optimizer=training.SGD(),
+  learning_rate=0.1,
+  predictor='chain',
+  tune={
+    'langevin.temperature': 'log:0.001:1',
+    'keep_samples.number': 'uniform:2:5',
+  },
+  help='FA-LD (Deng et al. 2021): the clients train by Langevin dynamics, and '
+  'the run predicts with the global models of its last rounds. No noise is '
+  'shared.',
+)
+
+dsgld = Method(
+  _CHAIN,
+  optimizer=training.SGD(),
+  learning_rate=0.1,
+  weighting=pooling.Equal(),
+  predictor='chain',
+  tune={'langevin.temperature': 'log:0.001:1'},
+  needs={'clients_per_round': 1},
+  help='DSGLD (Ahn et al. 2014): one chain of Langevin dynamics, which moves '
+  'to another client in each round. The run predicts with the samples of its '
+  'last rounds.',
+)

@@ -36,8 +36,9 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import weights
+from bfl_tf import training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Natural, Sent, Start
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf
@@ -106,3 +107,21 @@ class PVI(Local, pooling.DistributedWeightConsolidation):
   def step(self, model, sums, slot, ctx):
     outcome = super().step(model, sums, None, ctx)
     return outcome._replace(slot=slot + sums['change'])
+
+
+pvi = Method(
+  (PVI(damping=0.1),),
+  training.Flipout(prior_scale=1.0),
+  tune={'pvi.damping': 'log:0.03:0.3'},
+  help='Partitioned variational inference (Ashman et al. 2022) with Flipout '
+  'clients. A damping of 1 / (clients per round) keeps every precision '
+  'positive; it needs many rounds, such as 60.',
+)
+
+fedlap_cov = Method(
+  (PVI(damping=0.1),),
+  optimizer=training.Laplace(prior_scale=0.3),
+  learning_rate=1e-3,
+  tune={'pvi.damping': 'log:0.03:0.3'},
+  help='FedLap-Cov (Swaroop et al. 2025): PVI with Laplace clients.',
+)

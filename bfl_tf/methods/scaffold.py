@@ -26,7 +26,9 @@ import dataclasses
 
 import numpy as np
 
+from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Outcome, Sent, Server, Start
 
 CORRECTS = ('gradients', 'weights')
@@ -100,3 +102,13 @@ class Scaffold(Local, Server):
     }
     norm = float(np.linalg.norm(control))
     return Outcome(model, slot, {'control_norm': norm})
+
+
+scaffold = Method(
+  (Scaffold(corrects='weights'),),
+  optimizer=training.SGD(momentum=0.9),
+  learning_rate=0.05,
+  help='SCAFFOLD (Karimireddy et al. 2020): control variates correct each '
+  "client's drift. The weights are corrected after each step, so that "
+  'optimizers with momentum work.',
+)

@@ -189,6 +189,7 @@ def _digests(config) -> dict[str, str]:
 
 
 def _named(config) -> Iterator[tuple[str, str]]:
+  yield 'method', config.requested_method
   for role in (*_DATA, *ROLES):
     value = config.get(role)
     for name in value if isinstance(value, tuple) else (value,):

@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 from bfl_tf import files, run_files
-from bfl_tf.config import method_file
+from bfl_tf.config import named_method
 from bfl_tf.config.config import Config
 from bfl_tf.runs import directory, flags_file
 
@@ -81,7 +81,7 @@ def differing(groups: Sequence[Group]) -> list[str]:
   shared = [key for key in differ if None not in texts[key]]
   varied = [key for key in differ if len(texts[key] - {None}) > 1]
   name = [key for key in shared if key == 'method']
-  components = (*method_file.OF_METHOD, 'client_optimizer')
+  components = (*named_method.OF_METHOD, 'client_optimizer')
   of_task = [key for key in shared if key not in components]
   for some in (name, of_task, shared, varied):
     apart = {tuple(each.settings.get(key) for key in some) for each in groups}

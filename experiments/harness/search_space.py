@@ -1,6 +1,6 @@
 """Settings of a study, trials of the values to tune, and the best trial."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import metrics, seeds
-from bfl_tf.config import catalog, method_file
+from bfl_tf.config import catalog, named_method
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
 from bfl_tf.federation import personal, plan
@@ -140,23 +140,26 @@ def space(
   return found
 
 
-def axes(texts: Sequence[str]) -> list[Axis]:
+def axes(
+  texts: Sequence[str], configs: Iterable[config_lib.Config]
+) -> list[Axis]:
   """Returns the axes of flags such as `fedavg:client_learning_rate=0.1|0.3`.
 
   Ranges are `log:LOW:HIGH` or `uniform:LOW:HIGH`. The text `default` stands for
-  the ranges of all method files.
+  the default ranges of the methods of the configs.
 
   Raises:
     ValueError: A flag is wrong, or its values belong to the task: a score
       would choose the easiest task.
   """
   found = []
+  named = dict.fromkeys(config.requested_method for config in configs)
   for text in texts:
     if text == 'default':
       found += [
-        _axis(f'{name}:{each}')
-        for name in method_file.names()
-        for each in method_file.read(name).get('tune', ())
+        _axis(f'{name}:{key}={values}')
+        for name in filter(None, named)
+        for key, values in named_method.read(name).tune.items()
       ]
     else:
       found.append(_axis(text))
@@ -165,9 +168,10 @@ def axes(texts: Sequence[str]) -> list[Axis]:
 
 def _axis(text) -> Axis:
   flags, values = _split('tune', text)
-  method, _, key = flags.rpartition(':')
-  if method:
-    method_file.read(method)
+  name, _, key = flags.rpartition(':')
+  if name:
+    named_method.read(name)
+  method = named_method.label(name)
   if key in catalog.of_task() - {'central.clip_norm'}:
     raise ValueError(
       f'--tune={text}: a score would choose the easiest task: compare the '
@@ -192,9 +196,8 @@ def _axis(text) -> Axis:
 
 def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
   """Returns the axes of a config; those of its method replace others."""
-  label = method_file.label(config.method)
   mine = sorted(
-    (axis for axis in every if axis.method in ('', label)),
+    (axis for axis in every if axis.method in ('', config.method)),
     key=lambda axis: bool(axis.method),
   )
   return [*{axis.key: axis for axis in mine}.values()]
@@ -265,7 +268,7 @@ def _grid(text, flag='grid'):
   # A misspelled value is an error; a combination that does not fit is a row.
   for value in values.split('|'):
     if key == 'method':
-      method_file.read(value)
+      named_method.read(value)
     elif declared:
       checked = declared.checked(key, value)
       for name in checked if declared.many else (checked,):

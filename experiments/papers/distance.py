@@ -158,7 +158,7 @@ _OF_CHAINS = dataclasses.replace(
 
 
 def _langevin(rounds, split):
-  """The method file `fa_ld`, with short rounds and more samples."""
+  """The method `fa_ld`, with short rounds and more samples."""
   settings = {
     'dataset': 'digits',
     'Distance.dataset': 'digits',

@@ -10,9 +10,9 @@ import toys
 import wines
 
 from bfl_tf import data, federation
-from bfl_tf.config import method_file
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, data_summaries, messages
+from bfl_tf.methods import NAMED
 from bfl_tf.runs import flags_file
 from experiments.harness import cells
 
@@ -36,11 +36,9 @@ def test_a_server_may_not_name_custom_code_or_files(monkeypatch, line):
 
 def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
-  for preset in cells.CONFIGS.rglob('*.flags'):
-    if preset.parent.name == 'methods':
-      config = Config.of({'method': preset, **method_file.needed(preset)})
-    else:
-      config = Config.from_flagfile(preset)
+  presets = map(Config.from_flagfile, cells.CONFIGS.rglob('*.flags'))
+  methods = (Config.of({'method': n, **NAMED[n].needs}) for n in NAMED)
+  for config in (*presets, *methods):
     lines = flags_file.flag_lines(config)
     lines = [line for line in lines if 'experiments.' not in line]
     assert messages.check_flags('\n'.join(lines), True) == lines[1:]

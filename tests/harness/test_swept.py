@@ -25,7 +25,8 @@ def test_a_grid_has_every_combination_named_by_its_flags():
 
 
 def trials(texts, number=3, point=(), fixed=_FLAGS):
-  axes = search_space.axes(texts)
+  configs = [Config.of({**fixed, **dict(point)})]
+  axes = search_space.axes(texts, configs)
   return search_space.trials(fixed, (), dict(point), axes, number)
 
 
@@ -44,7 +45,9 @@ def test_draws_are_within_bounds_and_more_trials_keep_the_first_ones():
   assert len(trials([rate, 'pooling=nwa|ws'])) == 6
 
 
-def test_axes_of_a_method_replace_the_others_and_unused_settings_are_left_out():
+def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
+  tmp_path,
+):
   texts = [
     'scaffold:client_learning_rate=0.1|0.2', 'client_learning_rate=0.3',
     'proximal.weight=0.1|1',
@@ -54,9 +57,12 @@ def test_axes_of_a_method_replace_the_others_and_unused_settings_are_left_out():
   fedprox = trials(texts, point={'method': 'fedprox'}, fixed={})
   assert [t.config.get('proximal.weight') for t in fedprox.values()] == [0.1, 1]
   assert {t.config.client_learning_rate for t in fedprox.values()} == {0.3}
-  # The ranges of all method files.
+  # The ranges that a method declares, or the file of a variant.
   assert len(trials(['default'], point={'method': 'fedprox'}, fixed={})) == 3
   assert [*trials(['default'], point={'method': 'fedavg'}, fixed={})] == ['all']
+  path = tmp_path / 'mine.flags'
+  path.write_text('--method=fedavg\n--tune=client_learning_rate=0.1|0.2\n')
+  assert len(trials(['default'], point={'method': str(path)}, fixed={})) == 2
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_axes_of_a_method_replace_the_others_and_unused_settings_are_left_out():
   ],
 )
 def test_a_chosen_value_at_an_end_is_found(text, value, is_end):
-  (axis,) = search_space.axes([text])
+  (axis,) = search_space.axes([text], ())
   assert axis.is_end(value, axis.values) == is_end
 
 
@@ -152,7 +158,7 @@ def test_a_score_that_cannot_choose_is_rejected(named, score, flags):
 )  # fmt: skip
 def test_a_score_cannot_choose_the_task(key):
   with pytest.raises(ValueError, match=f'--grid={key}'):
-    search_space.axes([f'{key}=a|b'])
+    search_space.axes([f'{key}=a|b'], ())
 
 
 @pytest.mark.parametrize(

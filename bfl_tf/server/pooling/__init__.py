@@ -14,13 +14,16 @@ from bfl_tf.declare import registry
 from bfl_tf.server.pooling import robust, rules
 from bfl_tf.server.pooling.product import Product
 from bfl_tf.server.pooling.rules import (
+  Conflation,
   DistributedWeightConsolidation,
+  LinearPooling,
   LogLinearPooling,
   NaiveWeightedAverage,
   Rule,
+  WeightedConflation,
   WeightedSum,
 )
-from bfl_tf.server.pooling.weightings import Weighting, WEIGHTINGS
+from bfl_tf.server.pooling.weightings import Equal, Weighting, WEIGHTINGS
 from bfl_tf.startup import tfd
 
 # `auto` is the rule of a client part that has one, or else `nwa`.

@@ -30,7 +30,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from bfl_tf import training
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.startup import tf
 
@@ -125,3 +127,12 @@ class FedPA(Local):
     sent = carry['start'] - factor * carry['delta']
     trained = carry['is_burn_in'] > 0
     return Sent(model.replace_mean(tf.where(trained, model.mean, sent)))
+
+
+fedpa = Method(
+  (FedPA(samples=5, period=2, shrinkage=0.01),),
+  optimizer=training.SGD(momentum=0.9),
+  learning_rate=0.1,
+  tune={'fedpa.shrinkage': 'log:0.001:1'},
+  help=__doc__,
+)

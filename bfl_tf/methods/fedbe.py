@@ -21,12 +21,15 @@ import time
 
 import numpy as np
 
-from bfl_tf import clients, seeds, training, weights
+from bfl_tf import seeds, training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
+from bfl_tf.methods.swag import Swag
 from bfl_tf.parts import Outcome, Server
 from bfl_tf.server import ensemble as ensemble_lib
 from bfl_tf.server import posteriors
 from bfl_tf.server.resources import Resources
+from bfl_tf.server.teacher_posteriors import Fitted
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
@@ -142,7 +145,7 @@ class Distil(Server):
     """Returns the number of steps of a student's training."""
     return self.epochs * math.ceil(len(tools.server_images) / self.batch_size)
 
-  def averaging(self, steps: int) -> clients.Swag:
+  def averaging(self, steps: int) -> Swag:
     """Returns the part that averages the student's weights.
 
     A setting below 1 is a fraction of the steps.
@@ -152,7 +155,7 @@ class Distil(Server):
       for value in (self.swa_start, self.swa_cycle)
     )
     period = max(1, cycle)
-    return clients.Swag(start, period, rank=0, fits_scale=False)
+    return Swag(start, period, rank=0, fits_scale=False)
 
   def student(self, tools: Resources) -> training.Worker:
     """Returns the worker that trains students, one after another."""
@@ -249,3 +252,44 @@ class Distil(Server):
       return start, {'students_refused': 1}
     loss = float(result.trace.loss)
     return model, {'distillation_loss': loss, 'students_refused': 0}
+
+
+fedbe = Method(
+  (
+    # Fractions of the steps fit every number of examples.
+    Distil(
+      ensemble_lib.Ensemble(groups='A+C+S', num_samples=10, posterior=Fitted()),
+      teachers='A+C+S',
+      sharpening=2.0,
+      optimizer='swa',
+      epochs=20,
+      batch_size=128,
+      learning_rate=1e-3,
+      swa_min_learning_rate=4e-4,
+      swa_start=0.2,
+      swa_cycle=0.02,
+    ),
+  ),
+  tune={'distil.learning_rate': 'log:0.0005:0.01'},
+  help='FedBE (Chen & Chao 2021): an ensemble of the average, the clients and '
+  'samples of a Gaussian over client models, distilled with SWA. Needs '
+  'unlabeled examples on the server, such as --num_server_examples=1000.',
+)
+
+beta_predictive_bayes = Method(
+  (
+    Distil(
+      ensemble_lib.Ensemble(groups='C+B', fits_beta=True),
+      teachers='B',
+      sharpening=1.0,
+      optimizer='sgd',
+      epochs=50,
+      learning_rate=0.01,
+    ),
+  ),
+  needs={'num_rounds': 1},
+  help='Beta-Predictive Bayes (Hasan et al. 2024): one round; the server '
+  "interpolates between the mixture and the product of the clients' "
+  'predictions and distils the result. Needs labeled examples on the server, '
+  'such as --num_server_examples=1000.',
+)

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf import weights
+from bfl_tf import training, weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Normal, Sent, Start
 from bfl_tf.startup import tf
 
@@ -74,3 +75,11 @@ class PFedBayes(Local):
 
   def personal(self, model, memory):
     return model._replace(**memory)
+
+
+pfedbayes = Method(
+  (PFedBayes(rate=1e-3),),
+  training.Flipout(initial_scale=0.05, temperature=1.0),
+  tune={'flipout.temperature': 'log:0.001:1'},
+  help=__doc__,
+)

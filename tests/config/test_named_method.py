@@ -4,9 +4,10 @@ from absl import flags
 import pytest
 
 from bfl_tf import runs
-from bfl_tf.config import catalog, flagfile, method_file
+from bfl_tf.config import catalog, flagfile, named_method
 from bfl_tf.config.config import Config, FIELDS
 from bfl_tf.federation.plan import Plan
+from bfl_tf.methods import NAMED
 from bfl_tf.runs import flags_file
 
 _TASK = {
@@ -24,9 +25,9 @@ _TASK = {
 }
 
 
-@pytest.mark.parametrize('name', method_file.names())
-def test_every_method_file_makes_a_plan(name):
-  plan = Plan.of(Config.of({**method_file.needed(name), 'method': name}))
+@pytest.mark.parametrize('name', NAMED)
+def test_every_method_makes_a_plan(name):
+  plan = Plan.of(Config.of({**NAMED[name].needs, 'method': name}))
   assert plan.config.method == name
 
 
@@ -54,10 +55,9 @@ def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
 
 def test_another_method_starts_from_the_task_as_it_was_given():
   task = {**_TASK, 'num_rounds': 1, 'clients_per_round': 1, 'min_clients': 1}
-  names = method_file.names()
-  loaded = {name: Config.of({**task, 'method': name}) for name in names}
+  loaded = {name: Config.of({**task, 'method': name}) for name in NAMED}
   for first, config in loaded.items():
-    for name in names:
+    for name in NAMED:
       found = config.replace(method=name)
       assert found == loaded[name] and found.method == name, (first, name)
   # A typed flag remains stronger, also where a method in between has no use
@@ -106,7 +106,8 @@ def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
     ('--pvi.damping=0.3', 'pvi.damping'),
     ('--client_learning_rate=1', 'client_optimizer'),
     ('--needs=two_rounds', 'needs'),
-    ('--method=pvi', 'method'),
+    ('--needs=rounds=2', 'rounds'),
+    ('--method=other.flags', 'other.flags'),
   ],
 )
 def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
@@ -114,6 +115,63 @@ def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
   path.write_text(f'--pooling=lp\n{text}\n')
   with pytest.raises(ValueError, match=named):
     Config.of({'method': str(path)})
+
+
+def test_a_variant_has_the_flags_of_its_method_and_its_own(tmp_path):
+  path = tmp_path / 'slow.flags'
+  path.write_text(
+    '--method=fedlap_cov\n--pvi.damping=0.02\n--client_optimizer=ivon\n'
+    '--tune=ivon.temperature=log:0.001:1\n--needs=num_rounds=60\n'
+  )
+  task = {'num_rounds': 60}
+  slow = Config.of({**task, 'method': path})
+  assert slow.method == 'slow'
+  assert slow == Config.of(
+    {
+      **task, 'method': 'fedlap_cov', 'pvi.damping': 0.02,
+      'client_optimizer': 'ivon',
+    },
+    ['pvi.damping', 'client_optimizer'],
+  )  # fmt: skip
+  found = named_method.read(path)
+  assert [*found.tune] == ['pvi.damping', 'ivon.temperature']
+  assert 'laplace.prior_scale' not in found.flags
+  with pytest.raises(ValueError, match='--num_rounds=60'):
+    Config.of({'method': path})
+
+
+_MODULE = """
+import dataclasses
+from bfl_tf.methods import Method
+from bfl_tf.server.pooling import rules
+
+@dataclasses.dataclass(frozen=True)
+class Mean(rules.NaiveWeightedAverage):
+  share: float = 0.5
+
+fast = Method({'pooling': 'methods_of_my_own:Mean', 'Mean.share': 0.3})
+wrong = Method({'poling': 'lp'})
+other = {'pooling': 'lp'}
+"""
+
+
+def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
+  (tmp_path / 'methods_of_my_own.py').write_text(_MODULE)
+  monkeypatch.syspath_prepend(tmp_path)
+  config = Config.of({'method': 'methods_of_my_own:fast'})
+  assert (config.method, config.get('Mean.share')) == ('fast', 0.3)
+  assert '# digest of --method=methods_of_my_own:fast ' in (
+    flags_file.text(config)
+  )
+  # Its settings are dropped with the component that a typed flag replaces.
+  assert config.replace(pooling='lp') == Config(pooling='lp')
+  for name, why in (
+    ('wrong', '--pooling'),
+    ('other', 'of type dict'),
+    ('third', 'cannot be imported'),
+  ):
+    with pytest.raises(ValueError, match=why):
+      Config.of({'method': f'methods_of_my_own:{name}'})
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import dataclasses
 
 from bfl_tf import weights
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Start
 from bfl_tf.startup import tf
 
@@ -56,3 +57,10 @@ class Proximal(Local):
         for tensor, name in zip(tensors, layout.mean_names, strict=True)
       ]
     )
+
+
+fedprox = Method(
+  (Proximal(weight=0.01),),
+  tune={'proximal.weight': 'log:0.001:1'},
+  help=__doc__,
+)

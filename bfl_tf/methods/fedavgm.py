@@ -18,6 +18,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Outcome, Server
 
 
@@ -50,3 +51,10 @@ class Momentum(Server):
     norm = float(np.linalg.norm(velocity))
     model = model.replace_mean(mean + carried)
     return Outcome(model, velocity, {'velocity_norm': norm})
+
+
+fedavgm = Method(
+  (Momentum(decay=0.9),),
+  tune={'momentum.decay': 'uniform:0.3:0.95'},
+  help='FedAvgM (Hsu et al. 2019): momentum on the server.',
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent
 
 _KEPT = ('loc', 'scale', 'point', 'buffers')
@@ -28,3 +29,10 @@ class KeepLocal(Local):
 
   def personal(self, model, memory):
     return model._replace(**memory, factor=model.factor[:0])
+
+
+fedavg_local = Method(
+  (KeepLocal(),),
+  help="FedAvg whose personal models are those of each client's last local "
+  'training.',
+)

@@ -20,6 +20,7 @@ import re
 import numpy as np
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent, Start
 from bfl_tf.startup import tf
 
@@ -106,3 +107,15 @@ class LocalLayers(Local):
 
 def _put(values, places, new):
   return tf.tensor_scatter_nd_update(values, places[:, None], new)
+
+
+fedper = Method(
+  (LocalLayers('head'),),
+  help='FedPer (Arivazhagan et al. 2019): the last layer stays on the clients.',
+)
+
+fedbn = Method(
+  (LocalLayers('batch_norm'),),
+  help='FedBN (Li et al. 2021): batch normalization stays on the clients. '
+  'Needs a network with batch normalization, such as --model=resnet20.',
+)

@@ -25,7 +25,9 @@ import math
 from typing import Any, NamedTuple
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Local, Sent, Start
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf
 
 
@@ -155,3 +157,19 @@ class Swag(Local):
       'collections': carry.count,
     }
     return Sent(model, report=report)
+
+
+swag = Method(
+  (Swag(burn_in=0.5, period=1, rank=5),),
+  help='SWAG (Maddox et al. 2019) on each client in every round, averaged.',
+)
+
+fl_swag = Method(
+  (
+    Swag(burn_in=0.5, period=2, rank=10, min_scale=0.003),
+    pooling.Product(),
+  ),
+  needs={'num_rounds': 1},
+  help="FL-SWAG (Makni 2022): one round; the product of the clients' SWAG "
+  'posteriors is sampled for predictions.',
+)

@@ -21,6 +21,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Outcome, Server
 
 _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
@@ -75,3 +76,10 @@ class Adaptive(Server):
     if self.optimizer == 'yogi':
       return second - share * square * np.sign(second - square)
     return self.second_decay * second + share * square
+
+
+fedadam = Method(
+  (Adaptive(optimizer='adam', learning_rate=0.01),),
+  tune={'adaptive.learning_rate': 'log:0.001:0.1'},
+  help='FedAdam (Reddi et al. 2021): Adam on the server.',
+)

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bfl_tf.clients import keep_local
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods import keep_local
+from bfl_tf.methods.method import Method
 from bfl_tf.parts import Start
 
 
@@ -39,3 +40,16 @@ class Ditto(keep_local.KeepLocal):
 
   def gradient(self, gradient, mean, broadcast, step):
     return gradient + self.weight * (mean - broadcast)
+
+
+ditto = Method(
+  (Ditto(weight=0.1),),
+  tune={'ditto.weight': 'log:0.01:10'},
+  help=__doc__,
+)
+
+local = Method(
+  (Ditto(weight=0),),
+  help='Local training: Ditto without the penalty. Each personal model begins '
+  'at the initial model, and the server never changes it.',
+)

@@ -1,0 +1,116 @@
+"""A method as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from bfl_tf import parts as parts_lib
+from bfl_tf import training
+from bfl_tf.declare import component, registry, settings
+from bfl_tf.models import variants
+from bfl_tf.server import pooling
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A method: its parts, and what else it determines.
+
+  Everything else, such as data, network, rounds and batch size, is the *task*.
+  `method | other` has the parts of both.
+
+  Attributes:
+    parts: Client parts and server parts, in order, with at most one rule.
+    variant: Treatment of the weights, of `training.VARIANTS`.
+    optimizer: Client optimizer, of `training.OPTIMIZERS`; None for that of the
+      task.
+    learning_rate: Learning rate of `optimizer`.
+    weighting: Weighting of the clients; None for the number of examples.
+    predictor: Groups of models that predict in place of the global model.
+    tune: Default ranges for tuning, such as `{'pvi.damping': 'log:0.03:0.3'}`.
+    needs: Fields that the task must set, such as `{'num_rounds': 1}`.
+    help: Text that `--describe` shows.
+  """
+
+  parts: tuple = ()
+  variant: Any = variants.Deterministic()  # noqa: RUF009
+  optimizer: Any = None
+  learning_rate: float | None = None
+  weighting: Any = None
+  predictor: str = ''
+  tune: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  needs: Mapping[str, int] = dataclasses.field(default_factory=dict)
+  help: str = ''
+
+  def __or__(self, other: Method) -> Method:
+    """Joins two methods; a ValueError names what both set."""
+    made, empty = {}, Method()
+    for name, a in vars(self).items():
+      b, nothing = getattr(other, name), getattr(empty, name)
+      if name == 'help':
+        made[name] = ' '.join(filter(None, (a, b)))
+      elif isinstance(nothing, tuple):
+        made[name] = a + b
+      elif isinstance(nothing, dict):
+        made[name] = {**a, **b}
+      elif b not in (a, nothing) and a != nothing:
+        raise ValueError(f'both methods set {name}: {a} and {b}.')
+      else:
+        made[name] = b if a == nothing else a
+    return Method(**made)
+
+  @property
+  def flags(self) -> dict[str, Any]:
+    """Fields and settings of a config that select this method."""
+    found: dict[str, Any] = {}
+    clients, servers = [], []
+    for part in self.parts:
+      if isinstance(part, parts_lib.Local):
+        clients.append(_add(found, part))
+      elif isinstance(part, parts_lib.Pool):
+        found['pooling'] = _add(found, part, pooling.RULES)
+      else:
+        servers.append(_add(found, part))
+    for name, names in (('client_parts', clients), ('server_parts', servers)):
+      if names:
+        found[name] = tuple(names)
+    found['variant'] = _add(found, self.variant, training.VARIANTS)
+    if self.optimizer is not None:
+      found['client_optimizer'] = _add(
+        found, self.optimizer, training.OPTIMIZERS
+      )
+      found['client_learning_rate'] = self.learning_rate
+    if self.weighting is not None:
+      found['weighting'] = _add(found, self.weighting, pooling.WEIGHTINGS)
+    if self.predictor:
+      found['predictor'] = self.predictor
+    return found
+
+
+def _add(
+  found: dict[str, Any], thing: Any, table: Mapping[str, Any] = _NOTHING
+) -> str:
+  """Adds the settings of a component; returns the name that selects it."""
+  kind = type(thing)
+  named = [name for name, known in table.items() if known is kind]
+  if named:
+    name = named[0]
+  elif kind.__module__.startswith('bfl_tf.'):
+    name = thing.name
+  else:
+    name = registry.name_of(kind)
+  prefix = registry.short_name(name, table)
+  for setting, spec in settings.of(kind).items():
+    value = getattr(thing, setting)
+    if spec.table is not None and not isinstance(value, str):
+      value = _add(found, value, spec.table)
+    if value != spec.default:
+      found[f'{prefix}.{setting}'] = value
+  for field, default in component.inner(kind).items():
+    inner = getattr(thing, field)
+    if inner != default:
+      _add(found, inner)
+  return name
