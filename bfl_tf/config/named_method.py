@@ -1,17 +1,16 @@
 """Whole methods by name: `--method=pvi` selects all components of a method.
 
-A `Method` contains the flags of a method. A *task* is everything else: data,
+A *task* is everything else: data,
 partition, network, rounds, batch size. The client optimizer belongs to the
 task, unless the method names one, or the optimizer of the task fits a
 posterior. A *method file* is a .flags file with a method. If it contains
 `--method`, it is a variant of that method: its other flags are stronger.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-import dataclasses
+from collections.abc import Collection, Mapping
 import os
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from bfl_tf.config import catalog, flagfile
 from bfl_tf.config.fields import FIELDS, ROLES, roles_of
@@ -38,6 +37,22 @@ _OF_FILE = {
 }
 
 
+class MethodFlags(NamedTuple):
+  """A method as flags; the other attributes are those of `methods.Method`.
+
+  Attributes:
+    flags: Values by field and setting.
+  """
+
+  flags: dict[str, Any]
+  tune: Mapping[str, str]
+  needs: Mapping[str, int]
+  help: str
+
+
+_NO_METHOD = MethodFlags({}, {}, {}, '')
+
+
 def is_file(name: str | os.PathLike) -> bool:
   """Returns whether the value of `--method` is the path of a method file."""
   return str(name).endswith('.flags')
@@ -54,50 +69,50 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
   return pathlib.Path(text).stem if is_file(text) else text.rpartition(':')[2]
 
 
-def read(name: str | os.PathLike) -> Method:
+def read(name: str | os.PathLike) -> MethodFlags:
   """Returns the method of a name, of `package.module:name` or of a file.
 
   Raises:
-    ValueError: The method sets a flag of the task, or a setting of a component
-      that it does not select.
+    ValueError: A file sets a flag of the task, or a setting of a component that
+      it does not select.
   """
   if not is_file(name):
-    found = _found(str(name))
-    return _checked(f'--method={name}', found, found.flags)
+    return _found(str(name))
   if not pathlib.Path(name).is_file():
     raise ValueError(f'--method={name} is not a file.')
   known = {**FIELDS, **_OF_FILE}
-  flags = flagfile.read(name, known, catalog.known_settings())
-  base = _found(flags.pop('method')) if 'method' in flags else Method({})
-  pairs = {
-    key: dict(_pair(name, key, text) for text in flags.pop(key, ()))
-    for key in _OF_FILE
-  }
-  found = Method(
-    {**base.flags, **flags},
-    {**base.tune, **pairs['tune']},
-    {**base.needs, **pairs['needs']},
+  own = flagfile.read(name, known, catalog.known_settings())
+  base = _found(own.pop('method')) if 'method' in own else _NO_METHOD
+  tune, needs = (
+    dict(_pair(name, key, text) for text in own.pop(key, ()))
+    for key in ('tune', 'needs')
+  )
+  flags = {**base.flags, **own}
+  unused = _unused(name, flags, own)
+  needs = {key: FIELDS[key].checked(key, n) for key, n in needs.items()}
+  return MethodFlags(
+    {key: value for key, value in flags.items() if key not in unused},
+    {**base.tune, **tune},
+    {**base.needs, **needs},
     base.help,
   )
-  return _checked(name, found, flags)
 
 
-def _found(name: str) -> Method:
-  if name in NAMED:
-    return NAMED[name]
-  if ':' not in name:
+def _found(name: str) -> MethodFlags:
+  found: Any = NAMED.get(name)
+  if not found and ':' not in name:
     raise ValueError(
       f'--method={name} is unknown.{registry.hint(name, NAMED)} Choose one of '
       f'{", ".join(sorted(NAMED))}, package.module:name, or the path of a '
       '.flags file.'
     )
-  found = registry.imported('method', name)
+  found = found or registry.imported('method', name)
   if not isinstance(found, Method):
     raise ValueError(
       f'--method={name} is of type {type(found).__name__}: name a '
       'bfl_tf.methods.Method.'
     )
-  return found
+  return MethodFlags(found.flags, found.tune, found.needs, found.help)
 
 
 def _pair(name, key, text):
@@ -107,37 +122,30 @@ def _pair(name, key, text):
   return flag, value
 
 
-def _checked(source, method: Method, own: Iterable[str]) -> Method:
-  """Returns the method without settings of components that it replaces.
+def _unused(path, flags, own) -> set[str]:
+  """Returns the settings of components that a file replaces.
 
   Args:
-    source: Place of the method, for errors.
-    own: Flags that are not from another method; none may be unused.
+    own: Flags of the file itself; none may be unused.
   """
-  flags = method.flags
-  for key in (*method.needs, *(key for key in flags if '.' not in key)):
-    if key not in FIELDS:
-      raise ValueError(f'{source}: --{key} is unknown.{catalog.near(key)}')
   of_file = [role for role in ROLES if role in OF_METHOD or role in flags]
-  roles, settings = roles_of(flags, of_file), _settings(flags)
-  unused = {*Selection(roles, settings).unused}
+  settings = _settings(flags)
+  unused = {*Selection(roles_of(flags, of_file), settings).unused}
   for key in own:
     if key in unused:
       raise ValueError(
-        f'{source}: --{key} is a setting of a component that the method does '
+        f'{path}: --{key} is a setting of a component that the method does '
         'not select: remove it.'
       )
     if key in OF_OPTIMIZER and 'client_optimizer' not in flags:
       raise ValueError(
-        f'{source}: --{key} needs --client_optimizer in the same method.'
+        f'{path}: --{key} needs --client_optimizer in the same method.'
       )
     if key not in (*OF_METHOD, *OF_OPTIMIZER) and key not in settings:
       raise ValueError(
-        f'{source}: --{key} describes a task, not a method: remove it.'
+        f'{path}: --{key} describes a task, not a method: remove it.'
       )
-  kept = {key: value for key, value in flags.items() if key not in unused}
-  needs = {key: FIELDS[key].checked(key, n) for key, n in method.needs.items()}
-  return dataclasses.replace(method, flags=kept, needs=needs)
+  return unused
 
 
 def expanded(
@@ -155,8 +163,7 @@ def expanded(
   Raises:
     ValueError: Raised as by `read`, or the task does not fit the method.
   """
-  method = read(name)
-  own = method.flags
+  own, _, needs, _ = read(name)
   replaced = [*OF_METHOD]
   if 'client_optimizer' in own or _fits_a_posterior(values, typed):
     replaced += OF_OPTIMIZER
@@ -172,7 +179,7 @@ def expanded(
   unused = {*Selection(roles_of(made), _settings(made)).unused}
   dropped = unused & own.keys() - {*typed}
   made = {k: v for k, v in made.items() if k not in dropped}
-  for flag, value in method.needs.items():
+  for flag, value in needs.items():
     field = FIELDS[flag]
     if field.checked(flag, made.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')

@@ -12,7 +12,7 @@ def flipout(rule: parts.Pool) -> Method:
     training.Flipout(prior_scale=1.0, temperature=0.01),
     tune={'flipout.temperature': 'log:0.001:1'},
     help='Flipout clients (Fischer et al. 2024), pooled by the rule '
-    f'{type(rule).__name__}: {type(rule).__doc__.splitlines()[0]}',
+    f'{type(rule).__name__}: {(type(rule).__doc__ or "").splitlines()[0]}',
   )
 
 

@@ -47,7 +47,8 @@ class Method:
 
   def __or__(self, other: Method) -> Method:
     """Joins two methods; a ValueError names what both set."""
-    made, empty = {}, Method()
+    made: dict[str, Any] = {}
+    empty = Method()
     for name, a in vars(self).items():
       b, nothing = getattr(other, name), getattr(empty, name)
       if name == 'help':
@@ -94,7 +95,7 @@ def _add(
   found: dict[str, Any], thing: Any, table: Mapping[str, Any] = _NOTHING
 ) -> str:
   """Adds the settings of a component; returns the name that selects it."""
-  kind = type(thing)
+  kind: Any = type(thing)
   named = [name for name, known in table.items() if known is kind]
   if named:
     name = named[0]
