@@ -62,13 +62,12 @@ def read(name: str | os.PathLike) -> Method:
       that it does not select.
   """
   if not is_file(name):
-    found = _found(str(name))
-    return _checked(f'--method={name}', found, found.flags)
+    return _named(str(name))
   if not pathlib.Path(name).is_file():
     raise ValueError(f'--method={name} is not a file.')
   known = {**FIELDS, **_OF_FILE}
   flags = flagfile.read(name, known, catalog.known_settings())
-  base = _found(flags.pop('method')) if 'method' in flags else Method({})
+  base = _named(flags.pop('method')) if 'method' in flags else Method({})
   pairs = {
     key: dict(_pair(name, key, text) for text in flags.pop(key, ()))
     for key in _OF_FILE
@@ -82,22 +81,20 @@ def read(name: str | os.PathLike) -> Method:
   return _checked(name, found, flags)
 
 
-def _found(name: str) -> Method:
-  if name in NAMED:
-    return NAMED[name]
-  if ':' not in name:
+def _named(name: str) -> Method:
+  if name not in NAMED and ':' not in name:
     raise ValueError(
       f'--method={name} is unknown.{registry.hint(name, NAMED)} Choose one of '
       f'{", ".join(sorted(NAMED))}, package.module:name, or the path of a '
       '.flags file.'
     )
-  found = registry.imported('method', name)
+  found = NAMED.get(name) or registry.imported('method', name)
   if not isinstance(found, Method):
     raise ValueError(
       f'--method={name} is of type {type(found).__name__}: name a '
       'bfl_tf.methods.Method.'
     )
-  return found
+  return _checked(f'--method={name}', found, found.flags)
 
 
 def _pair(name, key, text):
