@@ -180,6 +180,8 @@ def expanded(
   dropped = unused & own.keys() - {*typed}
   made = {k: v for k, v in made.items() if k not in dropped}
   for flag, value in needs.items():
+    if flag not in FIELDS:
+      raise ValueError(f'--method={name} needs --{flag}, which is unknown.')
     field = FIELDS[flag]
     if field.checked(flag, made.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')
