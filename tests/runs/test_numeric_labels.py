@@ -112,7 +112,7 @@ def test_an_ensemble_is_the_mixture_of_its_members(tmp_path):
   run_dir = with_stages(
     tmp_path,
     variant='deterministic',
-    refine=['ensemble'],
+    server_parts=['ensemble'],
     predictor='C',
     settings={'ensemble.num_samples': 2},
   )
@@ -138,7 +138,7 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
     tmp_path,
     variant='deterministic',
     start=['fine_tune'],
-    refine=['distil'],
+    server_parts=['distil'],
     validation_split=0.1,
     settings={
       'distil.teachers': 'C',
@@ -159,7 +159,7 @@ def test_the_product_of_clients_with_equal_noise_is_their_mean(tmp_path):
   run_dir = with_stages(
     tmp_path,
     variant='deterministic',
-    refine=['ensemble'],
+    server_parts=['ensemble'],
     predictor='B',
     settings={
       'ensemble.groups': 'C+B',

@@ -84,7 +84,7 @@ class Explode(server.Stage):
 
 def test_a_diverged_run_has_scores_nan_and_is_finished(tmp_path):
   stages = (f'{__name__}:Explode',)
-  config = CONFIG.replace(num_rounds=1, server_step=stages)
+  config = CONFIG.replace(num_rounds=1, server_parts=stages)
   final = fake.train(tmp_path, config)['final']
   assert {'accuracy', 'nll'} <= set(final)
   assert np.all(np.isnan(list(final.values())))

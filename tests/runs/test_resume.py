@@ -111,7 +111,7 @@ class Forgetful(toys.Idle):
 
 def test_slots_and_memories_of_custom_parts_are_resumed(tmp_path):
   config = fake.CONFIG.replace(
-    server_step=(f'{__name__}:Nested',),
+    server_parts=(f'{__name__}:Nested',),
     client_parts=('toys:Counter', f'{__name__}:Forgetful'),
   )
   fake.execute(tmp_path / 'never', config)
