@@ -149,8 +149,8 @@ from bfl_tf.server.pooling import rules
 class Mean(rules.NaiveWeightedAverage):
   share: float = 0.5
 
-fast = Method({'pooling': 'methods_of_my_own:Mean', 'Mean.share': 0.3})
-wrong = Method({'poling': 'lp'})
+fast = Method((Mean(share=0.3),))
+wrong = Method((3,))
 other = {'pooling': 'lp'}
 """
 

@@ -65,7 +65,7 @@ def test_two_methods_with_the_same_name_are_rejected():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
-  with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
+  with pytest.raises(ValueError, match=r'--client_parts and --server_parts'):
     Config(client_parts=(MINE,), server_parts=('test_context:Shrink',))
 
 
@@ -112,15 +112,6 @@ def test_a_setting_that_another_method_determines_is_rejected():
   students = {'server_parts': (of_papers.STUDENTS,), 'students.students': ('C:swa',)}
   with pytest.raises(ValueError, match=r'--distil\.optimizer'):
     Config.of({**students, **refused}, typed=refused)
-
-
-def test_a_stage_that_a_part_requires_has_its_settings():
-  experiment = toys.experiment(
-    client_parts=('toys:Follower',), **{'momentum.decay': 0.5}
-  )
-  assert experiment.config.get('momentum.decay') == 0.5
-  (stage,) = experiment.method.stages
-  assert stage.decay == 0.5
 
 
 def test_replacing_a_method_removes_its_settings():

@@ -51,7 +51,7 @@ REFUSED = """
 --central.epsilon=0.01 --privacy=central
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
---client_parts=own_things:BadLoss
+--client_parts=own_things:BadGradient
 --learning_rate_schedule=own_things:Falling
 --dataset=own_things:reading
 """
