@@ -30,7 +30,6 @@ def main() -> None:
     model='experiments.harness.sine:bumps',
     likelihood='gaussian',
     client_parts=('pvi',),
-    pooling='dwc',
     num_rounds=60,
     local_epochs=20,
     num_workers=1,

@@ -79,7 +79,7 @@ def _config(name, variant):
   # In partitioned variational inference, each client's prior contains the
   # likelihood term of the other client.
   return config.replace(
-    client_parts=('pvi',), pooling='dwc', **flipout, **{'pvi.damping': 0.5}
+    client_parts=('pvi',), **flipout, **{'pvi.damping': 0.5}
   )
 
 

@@ -151,7 +151,7 @@ SMALL = {
 }
 TINY = {'model': 'mlp', 'local_epochs': 1, 'distil.epochs': 5} if SMOKE else {}
 METHODS = {
-  'FedAvg': {'refine': ('ensemble',)},
+  'FedAvg': {'server_parts': ('ensemble',)},
   'FedBE': {'num_rounds': 2},
 }
 

@@ -24,7 +24,7 @@ CONFIG = Config(
   num_clients=5,
   clients_per_round=3,
   client_parts=('toys:Counter',),  # This part has a memory.
-  server_step=('momentum',),  # This stage has a slot.
+  server_parts=('momentum',),  # This part has a slot.
   num_rounds=4,
   num_workers=1,
 )
@@ -45,16 +45,16 @@ def engine(experiment, state, clients):
 
 def reply(experiment, state, client) -> Reply:
   """Returns a valid update, which depends on the broadcast and the memory."""
-  method, indices = experiment.method, experiment.partition[client]
-  rng = seeds.generator(method.config.seed, 'fake', state.round, client)
-  like = method.result_spec
-  kept = method.fresh_memory(state.model) | state.memories.get(client, {})
+  plan, indices = experiment.plan, experiment.partition[client]
+  rng = seeds.generator(plan.config.seed, 'fake', state.round, client)
+  like = plan.result_spec
+  kept = plan.fresh_memory(state.model) | state.memories.get(client, {})
   memory = tf.nest.map_structure(lambda array: array + 1, kept)
   memory = tf.nest.map_structure(_as, memory, like.memory)
   mean = state.model.mean
   model = state.model.replace_mean(mean + rng.normal(0, 0.1, mean.shape))
   trace = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.trace)
-  expected = toys.trace(method, state.round, client, len(indices))
+  expected = toys.trace(plan, state.round, client, len(indices))
   trace = expected._replace(loss=trace.loss, report=trace.report)
   # The column train_loss depends on the whole memory.
   loss = trace.loss + sum(map(np.sum, tf.nest.flatten(memory)))

@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import functools
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -13,16 +12,15 @@ from bfl_tf import data as data_lib
 from bfl_tf import (
   federation,
   models,
+  parts,
   seeds,
-  server,
-  statistics,
   training,
   weights,
 )
 from bfl_tf.config.config import Config
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.server import pooling
+from bfl_tf.methods import fedavgm
 
 CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
@@ -101,16 +99,22 @@ def visited(part, start, path, index=0):
   """
   vectors = (tf.constant(v, tf.float32) for v in (start, start, [], []))
   begin = weights.Weights(*vectors)
-  carry = part.begin(begin, None, None)
+  _, carry = part.begin(context(begin), None)
   for number, mean in enumerate(tf.constant(path, tf.float32)):
     step = training.Step(
       tf.constant(number), 0.1, None, 9.0, num_steps=len(path), round=index
     )
-    moved, carry = part.after_step(mean, carry, step)
+    moved, carry = part.after(mean, carry, step)
   trace = training.Trace(np.int32(len(path)), np.float32(1), np.float32(1))
-  sent = part.finish(begin.replace_mean(mean), carry, trace)[0]
-  found = moved, sent, part.report(carry, trace)
+  sent = part.end(begin.replace_mean(mean), carry, trace)
+  found = moved, sent.model, dict(sent.report)
   return tf.nest.map_structure(np.asarray, found)
+
+
+def context(broadcast, shared=None, start=None, num_examples=1.0):
+  """Returns the context of a client in the first round, for `Local.begin`."""
+  begin = broadcast if start is None else start
+  return parts.Context(broadcast, begin, shared, 0, num_examples, 0.0)
 
 
 def experiment(**changes) -> federation.Experiment:
@@ -166,8 +170,8 @@ def groups(pieces: federation.Experiment):
 def changed(pieces: federation.Experiment, **changes):
   """Returns the experiment with another config."""
   config = dataclasses.replace(pieces.config, **changes)
-  method = dataclasses.replace(pieces.method, config=config)
-  return dataclasses.replace(pieces, method=method)
+  plan = dataclasses.replace(pieces.plan, config=config)
+  return dataclasses.replace(pieces, plan=plan)
 
 
 def table(path) -> list[dict[str, str]]:
@@ -183,10 +187,11 @@ def model(loc=(), scale=(), point=(), buffers=(), *factor):
   return weights.Weights(*(np.array(v, np.float32) for v in vectors))
 
 
-def stepped(stage, pooled, reference, slots, results=None):
-  """Returns state and columns after one call of a server stage."""
-  state = federation.State(0, pooled, slots, {})
-  return stage(state, reference, pooled, results or {}, np.zeros(2, np.int32))
+def stepped(part, pooled, broadcast, slot=None, sums=None, tools=None):
+  """Returns the outcome of one step of a server part."""
+  seed = np.zeros(2, np.int32)
+  ctx = parts.ServerContext(broadcast, pooled, seed=seed, tools=tools)
+  return part.step(pooled, sums or {}, slot, ctx)
 
 
 def bits(vectors) -> list[bytes]:
@@ -212,44 +217,42 @@ class Engine(engine_lib.Engine):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stack(pooling.Rule):
+class Stack(parts.Pool):
   """A pooling rule that returns the first model with the factors of all."""
 
-  def accumulate(self, update, weight, reference):
-    entry = {update.client_id: update.model}
-    return statistics.single(weight, {}, {'models': entry})
+  def terms(self, update, weight, broadcast):
+    return {'models': parts.Keep(update.model)}
 
-  def finalize(self, sums, reference):
-    table = sums.tables['models']
-    models = [table[client] for client in sorted(table)]
-    factor = np.concatenate([model.factor for model in models])
-    return models[0]._replace(factor=factor), {}
+  def step(self, model, sums, slot, ctx):
+    factors = [model.factor for model in sums['models']]
+    first = sums['models'][0]
+    return parts.Outcome(first._replace(factor=np.concatenate(factors)))
 
 
 @dataclasses.dataclass(frozen=True)
-class Idle(training.Part):
+class Idle(parts.Local):
   """A client part that does nothing."""
 
   name = 'idle'
 
 
 @dataclasses.dataclass(frozen=True)
-class Counter(Idle):
+class Counter(parts.Local):
   """A client part that stores and sends its numbers of rounds and steps."""
 
-  name: ClassVar[str] = 'counter'
+  name = 'counter'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return {'rounds': np.int32(0), 'steps': np.zeros([50], np.int32)}
 
-  def begin(self, start, shared, memory):
-    return memory
+  def begin(self, ctx, memory):
+    return parts.Start(ctx.start, memory)
 
-  def finish(self, model, carry, trace):
+  def end(self, model, carry, trace):
     steps = tf.one_hot(carry['rounds'], 50, dtype=tf.int32) * trace.steps
     memory = {'rounds': carry['rounds'] + 1, 'steps': carry['steps'] + steps}
     extra = tf.cast(tf.stack([memory['rounds'], trace.steps]), tf.float32)
-    return model, extra, memory
+    return parts.Sent(model, memory, extra=extra)
 
 
 def normalized_inputs() -> tf_keras.Model:
@@ -265,20 +268,22 @@ def normalized_inputs() -> tf_keras.Model:
 
 
 @dataclasses.dataclass(frozen=True)
-class Follower(Idle):
-  """A client part that stores the slot of its server stage."""
+class Follower(parts.Local, fedavgm.Momentum):
+  """Server momentum whose client half stores the velocity."""
 
-  name: ClassVar[str] = 'follower'
-  server_stage = server.STAGES['momentum']
+  name = 'follower'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros([model.mean.size])
 
-  def begin(self, start, shared, memory):
-    return shared
+  def begin(self, ctx, memory):
+    return parts.Start(ctx.start, ctx.shared)
 
-  def finish(self, model, carry, trace):
-    return model, tf.zeros([0]), carry
+  def end(self, model, carry, trace):
+    return parts.Sent(model, carry)
+
+  def shared(self, slot):
+    return slot
 
 
 def normalized(input_shape, num_classes):

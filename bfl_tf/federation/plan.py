@@ -367,10 +367,12 @@ class Plan:
     """
     assert self.layout is not None
     model = self.layout.standard()
+    # Slots of other parts may be too large, which their `check` finds later.
+    slots = {p.name: p.slot(model) for p in self.locals if p.has('slot')}
     return training.trace(
       self.locals,
       self.layout,
-      self.shared(self.fresh_slots(model)),
+      self.shared(slots),
       self.fresh_memory(model),
       checks_hooks=not self.config.debug,
     )

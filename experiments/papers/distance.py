@@ -76,11 +76,7 @@ def _methods(examples):
       'flipout.update_prior': True,
       'flipout.initial_scale': 1.0,
     },
-    'PVI': {
-      'pooling': 'dwc',
-      'client_parts': ('pvi',),
-      'flipout.initial_scale': 1.0,
-    },
+    'PVI': {'client_parts': ('pvi',), 'flipout.initial_scale': 1.0},
     'IVON, NWA': {
       'variant': 'deterministic',
       'client_optimizer': 'ivon',

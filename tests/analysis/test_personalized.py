@@ -120,7 +120,7 @@ def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
 def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
   """The model is the result of the site's next training without damping."""
   pvi = {
-    'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
+    'client_parts': ('pvi',), 'flipout.temperature': 1,
     'calibration_fraction': 0,
   }  # fmt: skip
   run_dir = site_data.execute(tmp_path, **pvi)

@@ -132,7 +132,7 @@ def test_predictions_depend_on_the_seed_and_the_number_of_samples(
 
 def test_a_run_scored_by_an_ensemble_predicts_with_its_model(tmp_path):
   config = CONFIGS['deterministic'].replace(
-    refine=('ensemble',),
+    server_parts=('ensemble',),
     predictor='C',
     partition='shards',
     local_epochs=50,

@@ -8,8 +8,9 @@ import tensorflow as tf
 import toys
 
 import bfl_tf
-from bfl_tf import clients, metrics, models, server, training
+from bfl_tf import metrics, models, parts, training
 from bfl_tf.analysis import loading
+from bfl_tf.methods import langevin
 from bfl_tf.server import pooling
 
 CLIENTS = (range(10), range(10, 50), range(50, 100))
@@ -20,7 +21,8 @@ WEIGHTS = {
 
 
 def part(weighting='size', sampled=0, **settings):
-  return clients.Langevin(3, sampled, WEIGHTS[weighting][0], **settings)
+  run = parts.RunFacts(3, sampled, weighting=WEIGHTS[weighting][0])
+  return langevin.Langevin(run=run, **settings)
 
 
 def sent(worker, start, rate=0.1, first=0):
@@ -52,7 +54,7 @@ def test_without_noise_a_step_is_that_of_the_posterior_of_all(weighting):
   ]
   expected = [0.1, 0.4, 0.5] @ gradients + mean / (0.5**2 * 100)
   np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-  assert np.array_equal(own.after_step(mean, (), step(0))[0], mean)
+  assert np.array_equal(own.after(mean, (), step(0))[0], mean)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_without_noise_a_step_is_that_of_the_posterior_of_all(weighting):
 def test_the_noise_of_the_average_is_that_of_langevin(weighting, shared, which):
   own = part(weighting, len(which) % 3, shared_noise=shared)
   zeros = tf.zeros([40_000])
-  noise = np.stack([own.after_step(zeros, (), step(k))[0] for k in which])
+  noise = np.stack([own.after(zeros, (), step(k))[0] for k in which])
   weight = WEIGHTS[weighting][1][list(which)]
   mean = weight @ noise / weight.sum()
   assert np.var(mean) == pytest.approx(2 * 0.1 / 100, rel=0.03)
@@ -110,28 +112,25 @@ def test_the_chain_samples_the_posterior_of_a_linear_regression():
 
 
 def test_samples_are_spread_over_the_rounds_after_the_burn_in():
-  stage = server.KeepSamples(num_rounds=10, number=3, burn_in=0.4)
-  pieces = toys.experiment(
-    refine=('keep_samples',), num_rounds=10,
-    **{'keep_samples.number': 3, 'keep_samples.burn_in': 0.4},
-  )  # fmt: skip
+  changes = {'server_parts': ('keep_samples',), 'num_rounds': 10}
+  changes |= {'keep_samples.number': 3, 'keep_samples.burn_in': 0.4}
+  pieces = toys.experiment(**changes)
   played = toys.rounds(pieces, 10)
   counts = [each.info['chain_samples'] for each in played[1:]]
   assert counts == [0, 0, 0, 0, 0, 1, 1, 2, 2, 3]
-  kept = stage.stored(
-    played[-1].state.slots['keep_samples'], played[-1].state.model
-  )
+  (part,), last = pieces.plan.servers, played[-1].state
+  kept = part.stored(last.slots['keep_samples'], last.model)
   for found, place in zip(kept, (6, 8, 10)):
     assert np.array_equal(found.mean, played[place].state.model.mean)
-  with pytest.raises(ValueError, match='only 6 of'):
-    server.KeepSamples(num_rounds=10, number=7, burn_in=0.4)
-  with pytest.raises(ValueError, match='GiB'):
-    server.KeepSamples(10**9, 10**9, 0.0).init(played[-1].state.model)
+  for number, num_rounds in ((7, 10), (10**9, 2 * 10**9)):
+    changes |= {'keep_samples.number': number, 'num_rounds': num_rounds}
+    with pytest.raises(ValueError, match=r'keep_samples\.number'):
+      toys.experiment(**changes)
 
 
 def test_a_loaded_run_predicts_with_its_samples(tmp_path):
   config = toys.experiment(
-    refine=('keep_samples',), num_rounds=6, predictor='chain',
+    server_parts=('keep_samples',), num_rounds=6, predictor='chain',
     calibration_fraction=0.2,
     **{'keep_samples.number': 3},
   ).config  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients
+from bfl_tf.methods import fedpa
 
 START = np.float32([0.13, -0.13, 0.64, 0.1])
 SAMPLES = np.float32([
@@ -33,7 +33,7 @@ def delta(start, samples, shrinkage):
 def sent_delta(start, samples, shrinkage, period=1, **settings):
   """Returns the delta of a part that visits these samples."""
   count = len(samples) // period
-  part = clients.FedPA(count, period, shrinkage, **settings)
+  part = fedpa.FedPA(count, period, shrinkage, **settings)
   _, sent, _ = toys.visited(part, start, samples)
   return start - sent.mean
 

@@ -1,6 +1,5 @@
 """Tests of the reports and checks of client parts."""
 
-import dataclasses
 import threading
 from typing import ClassVar
 
@@ -9,6 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
+from bfl_tf import parts
 from bfl_tf.federation import engine
 
 ONE = {'num_workers': 1}
@@ -18,15 +18,14 @@ def own(name):
   return (f'{__name__}:{name}',)
 
 
-@dataclasses.dataclass(frozen=True)
-class Asked(toys.Idle):
-  """Records the arguments of `check`."""
+class Asked(parts.Local):
+  """Records the trainings that `check` reads."""
 
-  name: ClassVar[str] = 'asked'
+  name = 'asked'
   asked: ClassVar[list] = []
 
-  def check(self, num_steps, num_examples):
-    self.asked.append((num_steps, num_examples))
+  def check(self, facts):
+    self.asked.extend(facts.trainings)
 
 
 @pytest.mark.parametrize(
@@ -44,28 +43,28 @@ def test_the_shortest_and_longest_training_of_each_client_is_checked(
     client_parts=own('Asked'), batch_size=8, num_rounds=3, **changes
   )
   expected = [
-    (number * -(-len(indices) // 8), len(indices))
-    for indices in experiment.partition
+    (client, number * -(-len(indices) // 8), len(indices))
+    for client, indices in enumerate(experiment.partition)
     for number in epochs
   ]
   assert expected == Asked.asked
 
 
-@dataclasses.dataclass(frozen=True)
-class Reporter(toys.Idle):
+class Reporter(parts.Local):
   """Reports the examples of all steps and half of the loss."""
 
-  name: ClassVar[str] = 'reporter'
+  name = 'reporter'
 
-  def begin(self, start, shared, memory):
-    return 0
+  def begin(self, ctx, memory):
+    return parts.Start(ctx.start, 0)
 
-  def after_step(self, mean, carry, step):
-    return None, carry + tf.cast(step.num_examples, tf.int32)
+  def after(self, mean, carry, step):
+    return mean, carry + tf.cast(step.num_examples, tf.int32)
 
-  def report(self, carry, trace):
+  def end(self, model, carry, trace):
     # The carry began as a Python number and is a tensor here.
-    return {'examples': carry[...], 'loss': trace.loss / 2}
+    report = {'examples': carry[...], 'loss': trace.loss / 2}
+    return parts.Sent(model, report=report)
 
 
 def test_reports_are_averaged_over_the_pooled_clients():
@@ -89,16 +88,17 @@ def test_reports_are_averaged_over_the_pooled_clients():
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))
 
 
-class Watched(toys.Idle):
+class Watched(parts.Local):
   """A part that reads its values as a debugger does."""
 
+  name = 'watched'
   seen: ClassVar[list] = []
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     if tf.executing_eagerly():
       thread = threading.current_thread() is threading.main_thread()
       self.seen.append((thread, float(mean[0]), int(step.index)))
-    return None, carry
+    return mean, carry
 
 
 def test_hooks_run_uncompiled_and_in_the_main_thread_for_a_debugger():
@@ -109,28 +109,3 @@ def test_hooks_run_uncompiled_and_in_the_main_thread_for_a_debugger():
   )
   np.testing.assert_allclose(eager.model.mean, plain.model.mean, rtol=1e-5)
   assert len(Watched.seen) >= 6 and all(main for main, *_ in Watched.seen)
-
-
-@dataclasses.dataclass(frozen=True)
-class Shorter(toys.Idle):
-  """Its hook returns a value of another shape."""
-
-  hook: str = 'gradient'
-
-  def gradient(self, gradient, mean, carry, step):
-    return gradient[:-1] if self.hook == 'gradient' else gradient
-
-  def after_step(self, mean, carry, step):
-    if self.hook == 'mean':
-      return mean[:-1], carry
-    return None, 1 if self.hook == 'carry' else carry
-
-  def report(self, carry, trace):
-    return trace.loss if self.hook == 'report' else {}
-
-
-@pytest.mark.parametrize('hook', ['gradient', 'mean', 'carry', 'report'])
-def test_a_result_of_another_shape_names_the_hook(hook):
-  name = hook if hook in ('gradient', 'report') else 'after_step'
-  with pytest.raises(ValueError, match=f'Shorter.{name} must return'):
-    toys.experiment(client_parts=own('Shorter'), **{'Shorter.hook': hook})

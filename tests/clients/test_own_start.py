@@ -8,7 +8,7 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import weights
+from bfl_tf import parts, weights
 from experiments.papers.fl_swag import independent_init
 
 PARTS = (independent_init.IndependentInit(),)
@@ -54,9 +54,9 @@ def test_the_variance_of_a_depthwise_kernel_counts_one_input_channel():
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
   ])  # fmt: skip
   layout = weights.Layout.of(network)
-  part = independent_init.IndependentInit().with_layout(layout)
+  part = independent_init.IndependentInit(run=parts.RunFacts(layout=layout))
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
-  drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
+  drawn, _ = part.after(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)
   # 360 weights each of variance 2 / 9 and 2 / 360; five standard errors.
   for tensor, variance in ((kernel, 2 / 9), (other, 2 / 360)):

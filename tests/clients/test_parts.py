@@ -1,23 +1,21 @@
 """Tests of the hooks of client parts in the training loop."""
 
 import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import toys
 
+from bfl_tf import parts as parts_lib
 from bfl_tf.declare import user_code
-
-PENALTY = np.linspace(-1, 1, 15, dtype=np.float32)
 
 
 @dataclasses.dataclass(frozen=True)
-class Affine(toys.Idle):
+class Affine(parts_lib.Local):
   """Maps the gradient to `factor * gradient + offset`."""
 
-  name: ClassVar[str] = 'affine'
+  name = 'affine'
   factor: float = 1.0
   offset: float = 0.0
 
@@ -28,40 +26,30 @@ class Affine(toys.Idle):
 class Shift(Affine):
   """The same part with another name."""
 
-  name: ClassVar[str] = 'shift'
+  name = 'shift'
 
 
-@dataclasses.dataclass(frozen=True)
-class Penalty(toys.Idle):
-  """Adds a linear term to the loss."""
-
-  name: ClassVar[str] = 'penalty'
-
-  def loss(self, mean, carry):
-    return tf.reduce_sum(PENALTY * mean)
-
-
-@dataclasses.dataclass(frozen=True)
-class Diary(toys.Idle):
+class Diary(parts_lib.Local):
   """Records start and rates; moves the mean by the shared value."""
 
-  name: ClassVar[str] = 'diary'
+  name = 'diary'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros([2], np.float32)
 
-  def begin(self, start, shared, memory):
-    carry = {'start': start.mean, 'shared': shared, 'memory': memory}
-    return {**carry, 'rates': tf.zeros([20])}
+  def begin(self, ctx, memory):
+    carry = {'start': ctx.start.mean, 'shared': ctx.shared, 'memory': memory}
+    return parts_lib.Start(ctx.start, {**carry, 'rates': tf.zeros([20])})
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     row = tf.one_hot(step.index, 20) * step.learning_rate
     return mean + carry['shared'], {**carry, 'rates': carry['rates'] + row}
 
-  def finish(self, model, carry, trace):
+  def end(self, model, carry, trace):
     memory = carry['memory'] + tf.stack([1.0, trace.sum_rates])
     extra = tf.concat([carry['rates'], carry['start']], 0)
-    return model._replace(point=2 * model.point), extra, memory
+    sent = model._replace(point=2 * model.point)
+    return parts_lib.Sent(sent, memory, extra=extra)
 
 
 def train(*parts, task, **settings):
@@ -84,7 +72,7 @@ def test_parts_that_do_nothing_change_no_bits():
     assert idle.extras == idle.memory == {}
 
 
-def test_loss_and_gradient_hooks_run_in_the_order_of_the_parts():
+def test_gradient_hooks_run_in_the_order_of_the_parts():
   begin = start()
   task = toys.task(begin, rate=0.5)
   settings = {'task': task, 'batch_size': 50}
@@ -95,11 +83,9 @@ def test_loss_and_gradient_hooks_run_in_the_order_of_the_parts():
 
   plain = gradient()
   tolerance = {'rtol': 1e-4, 'atol': 1e-6}
-  np.testing.assert_allclose(gradient(Penalty()), plain + PENALTY, **tolerance)
   double, shift = Affine(2.0), Shift(offset=0.5)
-  got = gradient(double, shift, Penalty())
-  expected = 2 * (plain + PENALTY) + 0.5
-  np.testing.assert_allclose(got, expected, **tolerance)
+  got = gradient(double, shift)
+  np.testing.assert_allclose(got, 2 * plain + 0.5, **tolerance)
   got = gradient(shift, double)
   np.testing.assert_allclose(got, 2 * (plain + 0.5), **tolerance)
 
@@ -126,7 +112,7 @@ def test_shared_values_memory_and_extras_pass_through_training():
   settings = {'batch_size': 16, 'step_decay': 0.5}
   worker = toys.worker(parts=(part, Affine(0.0)), **settings)
   result = worker.train(task)
-  # Without gradients, a step adds the shared value; `finish` doubles the mean.
+  # Without gradients, a step adds the shared value; `end` doubles the mean.
   expected = 2 * (begin.point + 8 * 0.25)
   np.testing.assert_allclose(result.model.point, expected, rtol=1e-5)
   rates = np.zeros(20)
@@ -141,18 +127,15 @@ def test_shared_values_memory_and_extras_pass_through_training():
   assert list(result.extras) == list(result.memory) == ['diary']
 
 
-@dataclasses.dataclass(frozen=True)
 class Misspelled(toys.Idle):
   """A part with an error in a hook of the training loop."""
 
-  name: ClassVar[str] = 'misspelled'
-
-  def loss(self, mean, carry):
+  def gradient(self, gradient, mean, carry, step):
     return undefined * mean  # noqa: F821
 
 
 def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
-  line = r'Misspelled\.loss raised NameError: .* \(test_parts\.py, line \d+, '
+  line = r'Misspelled\.gradient.*NameError: .* \(test_parts\.py, line \d+, '
   with pytest.raises(user_code.RaisedError, match=line):
     toys.experiment(client_parts=(f'{__name__}:Misspelled',))
 
@@ -160,8 +143,8 @@ def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
 class TooFewArguments(toys.Idle):
   """A part whose hook lacks an argument."""
 
-  def loss(self, mean):
-    return tf.reduce_sum(mean)
+  def prior(self):
+    return None
 
 
 class NoDataclass(toys.Idle):
@@ -170,29 +153,55 @@ class NoDataclass(toys.Idle):
   strength: float = 1.0
 
 
-class NoLoss(toys.Idle):
-  """A part whose loss returns nothing."""
+@dataclasses.dataclass(frozen=True)
+class Wrong(toys.Idle):
+  """One of its hooks returns a value of another type or shape."""
 
-  def loss(self, mean, carry):
-    tf.reduce_sum(mean)
+  hook: str = 'begin'
+
+  def begin(self, ctx, memory):
+    return (
+      ctx.start if self.hook == 'begin' else parts_lib.Start(ctx.start, 1.0)
+    )
+
+  def gradient(self, gradient, mean, carry, step):
+    return None if self.hook == 'gradient' else gradient
+
+  def after(self, mean, carry, step):
+    return (mean[:-1] if self.hook == 'after' else mean), carry
+
+  def end(self, model, carry, trace):
+    report = {'mean': model.mean} if self.hook == 'report' else {}
+    memory = carry if self.hook == 'memory' else None
+    sent = parts_lib.Sent(model, memory, report)
+    return model if self.hook == 'end' else sent
 
 
-class TwoResults(toys.Idle):
-  """A part whose `finish` does not return a memory."""
+class Carry(toys.Idle):
+  """Its carry changes its type."""
 
-  def finish(self, model, carry, trace):
-    return model, None
+  def begin(self, ctx, memory):
+    return parts_lib.Start(ctx.start, 1.0)
+
+  def after(self, mean, carry, step):
+    return mean, 1
 
 
 @pytest.mark.parametrize(
-  'part, message',
+  'part, hook, named',
   [
-    (NoDataclass, 'has the setting strength: decorate'),
-    (NoLoss, r'loss must return float32 of shape \(\), not None'),
-    (TwoResults, 'finish must return the model, a vector'),
-    (TooFewArguments, r'must define loss\(self, mean, carry\)'),
+    (NoDataclass, '', 'strength'),
+    (TooFewArguments, '', r'prior\(self, carry\)'),
+    (Carry, '', r'Carry\.after'),
+    *(
+      (Wrong, hook, rf'Wrong\.{hook}')
+      for hook in ('begin', 'gradient', 'after', 'end')
+    ),
+    *((Wrong, hook, r'Wrong\.end') for hook in ('report', 'memory')),
   ],
 )
-def test_a_wrong_hook_is_rejected_before_any_round(part, message):
-  with pytest.raises(ValueError, match=message):
-    toys.experiment(client_parts=(f'{__name__}:{part.__name__}',))
+def test_a_wrong_hook_is_rejected_before_any_round(part, hook, named):
+  settings = {'Wrong.hook': hook} if hook else {}
+  name = f'{__name__}:{part.__name__}'
+  with pytest.raises(ValueError, match=named):
+    toys.experiment(client_parts=(name,), **settings)

@@ -1,13 +1,10 @@
 """Tests of parts that define the prior of a client."""
 
-import dataclasses
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import toys
 
-from bfl_tf import training, weights
+from bfl_tf import parts, training, weights
 
 FLIPOUT = {'variant': 'flipout'}
 ONE = {'num_workers': 1}
@@ -17,36 +14,38 @@ def own(name):
   return (f'{__name__}:{name}',)
 
 
-@dataclasses.dataclass(frozen=True)
-class Broadcast(toys.Idle):
+class Broadcast(parts.Local):
   """Uses the broadcast posterior as the prior."""
 
-  name: ClassVar[str] = 'broadcast'
+  name = 'broadcast'
 
-  def prior(self, start, shared, memory):
-    return weights.natural(start)
+  def begin(self, ctx, memory):
+    return parts.Start(ctx.start, weights.natural(ctx.broadcast))
+
+  def prior(self, carry):
+    return parts.Natural(carry)
 
 
-@dataclasses.dataclass(frozen=True)
-class Personal(Broadcast):
+class Personal(parts.Local):
   """Uses the client's last posterior, with doubled scale, as the prior.
 
   Its KL term has the weight 0.5.
   """
 
-  name: ClassVar[str] = 'personal'
-  prior_weight: ClassVar[float] = 0.5
+  name = 'personal'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return {'loc': np.zeros_like(model.loc), 'scale': np.ones_like(model.loc)}
 
-  def prior(self, start, shared, memory):
-    return weights.natural(
-      start._replace(loc=memory['loc'], scale=2 * memory['scale'])
-    )
+  def begin(self, ctx, memory):
+    own = ctx.start._replace(loc=memory['loc'], scale=2 * memory['scale'])
+    return parts.Start(ctx.start, weights.natural(own))
 
-  def finish(self, model, carry, trace):
-    return model, None, {'loc': model.loc, 'scale': model.scale}
+  def prior(self, carry):
+    return parts.Natural(carry, 0.5)
+
+  def end(self, model, carry, trace):
+    return parts.Sent(model, {'loc': model.loc, 'scale': model.scale})
 
 
 def test_the_broadcast_as_prior_equals_update_prior_bit_for_bit():

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients
+from bfl_tf.federation import facts
+from bfl_tf.methods import swag
 
 PATH = np.random.default_rng(0).normal(size=[10, 15]).cumsum(0)
 VISITED = PATH[1::2]
 
 
 def fitted(rank, path=PATH, **settings):
-  part = clients.Swag(period=2, rank=rank, **settings)
+  part = swag.Swag(period=2, rank=rank, **settings)
   return toys.visited(part, np.ones(15), path)[1:]
 
 
@@ -47,13 +48,13 @@ def test_weights_before_the_start_are_not_averaged(settings):
   model, _ = fitted(2, **settings)
   np.testing.assert_allclose(model.loc, VISITED[2:].mean(0), atol=1e-6)
   # The rank is exactly the number of collections.
-  part = clients.Swag(period=2, rank=3, **settings)
-  part.check(10, 32)
+  part = swag.Swag(period=2, rank=3, **settings)
+  part.check(facts.Facts(None, trainings=[(0, 10, 32)]))
   assert part.collections(10) == 3
-  found = [clients.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
+  found = [swag.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
   assert found == [0, 1, 53]
-  with pytest.raises(ValueError, match=r'only [12] of at least 3'):
-    part.check(7, 32)
+  with pytest.raises(ValueError, match='raise --local_epochs'):
+    part.check(facts.Facts(None, trainings=[(0, 7, 32)]))
 
 
 def test_a_small_variance_around_a_large_mean_is_precise():
@@ -75,7 +76,7 @@ def test_each_posterior_sample_has_its_own_batch_statistics():
   pieces = toys.experiment(
     client_parts=('swag',), pooling='product', batch_size=150, local_epochs=4,
     num_server_examples=30, batch_norm='recalibrate', model='toys:normalized',
-    refine=('ensemble',), predictor='S',
+    server_parts=('ensemble',), predictor='S',
     **{
       'swag.rank': 2, 'swag.period': 1, 'ensemble.groups': 'S',
       'ensemble.num_samples': 3,

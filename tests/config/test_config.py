@@ -20,7 +20,7 @@ CHANGED = {
   'seed': 2**31 - 1,
   'data_seed': 0,
   'start': ('fine_tune',),
-  'refine': ('fine_tune', 'ensemble'),
+  'server_parts': ('fine_tune', 'ensemble'),
   'fine_tune.epochs': 3,
   'ensemble.posterior': 'dirichlet_weights',
 }

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import toys
 
+from bfl_tf import parts
 from bfl_tf.config import catalog, selection
 from bfl_tf.server import pooling
 
@@ -44,7 +45,7 @@ def test_injected_arguments_have_no_default_and_are_not_settings():
 
 
 @dataclasses.dataclass(frozen=True)
-class Shrink:
-  """A stage with the same name as a part in another test."""
+class Shrink(parts.Server):
+  """A server part with the same name as a part in another test."""
 
   factor: float = 0.5

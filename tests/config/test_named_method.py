@@ -20,7 +20,7 @@ _TASK = {
   'adam.beta_1': 0.8,
   'flipout.temperature': 0.003,
   'weighting': 'equal',
-  'server_step': ('momentum',),
+  'server_parts': ('momentum',),
   'momentum.decay': 0.3,
 }
 
@@ -40,7 +40,7 @@ def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
     'flipout.prior_scale': 1.0,
     'pvi.damping': 0.1,
   }
-  assert (pvi.weighting, pvi.server_step) == ('auto', ())
+  assert (pvi.weighting, pvi.server_parts) == ('auto', ())
   assert pvi.client_learning_rate == 0.02
   # A method that names an optimizer has its own rate and settings.
   ivon = Config.of({**_TASK, 'method': 'ivon'})
@@ -149,8 +149,8 @@ from bfl_tf.server.pooling import rules
 class Mean(rules.NaiveWeightedAverage):
   share: float = 0.5
 
-fast = Method({'pooling': 'methods_of_my_own:Mean', 'Mean.share': 0.3})
-wrong = Method({'poling': 'lp'})
+fast = Method((Mean(share=0.3),))
+wrong = Method((3,))
 other = {'pooling': 'lp'}
 """
 

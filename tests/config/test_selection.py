@@ -65,8 +65,8 @@ def test_two_methods_with_the_same_name_are_rejected():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
-  with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
-    Config(client_parts=(MINE,), server_step=('test_context:Shrink',))
+  with pytest.raises(ValueError, match=r'--client_parts and --server_parts'):
+    Config(client_parts=(MINE,), server_parts=('test_context:Shrink',))
 
 
 def test_settings_of_custom_code_use_the_name_after_the_colon():
@@ -109,18 +109,9 @@ def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():
 
 def test_a_setting_that_another_method_determines_is_rejected():
   refused = {'distil.optimizer': 'sgd'}
-  students = {'refine': (of_papers.STUDENTS,), 'students.students': ('C:swa',)}
+  students = {'server_parts': (of_papers.STUDENTS,), 'students.students': ('C:swa',)}
   with pytest.raises(ValueError, match=r'--distil\.optimizer'):
     Config.of({**students, **refused}, typed=refused)
-
-
-def test_a_stage_that_a_part_requires_has_its_settings():
-  experiment = toys.experiment(
-    client_parts=('toys:Follower',), **{'momentum.decay': 0.5}
-  )
-  assert experiment.config.get('momentum.decay') == 0.5
-  (stage,) = experiment.method.stages
-  assert stage.decay == 0.5
 
 
 def test_replacing_a_method_removes_its_settings():
@@ -132,5 +123,5 @@ def test_replacing_a_method_removes_its_settings():
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()
   # A field and a setting of the same name are independent.
-  small = Config.of({'refine': ('distil',), 'distil.batch_size': 7})
+  small = Config.of({'server_parts': ('distil',), 'distil.batch_size': 7})
   assert small.replace(batch_size=3).get('distil.batch_size') == 7

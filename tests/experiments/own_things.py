@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import tf_keras
 
-from bfl_tf import server, training
+from bfl_tf import parts
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import rules
 
@@ -43,7 +43,7 @@ def seven(input_shape):
 
 
 class NoMean(rules.Rule):
-  def terms(self, q, w, q0):
+  def summands(self, q, w, q0):
     return w * q.mean, w * q.variance
 
   def moments(self, sums, totals, q0):
@@ -56,8 +56,8 @@ class OneMean(NoMean):
 
 
 class Named(NoMean):
-  def finalize(self, sums, reference):
-    return reference, {'round': 1}
+  def step(self, model, sums, slot, ctx):
+    return parts.Outcome(model, slot, {'round': 1})
 
 
 class Falling:
@@ -74,40 +74,40 @@ class Zero(pooling.Weighting):
     return 0.0, 0
 
 
-class NoCall(server.Stage):
-  name, statistics = 'no_call', ()
+class Raising(parts.Server):
+  name = 'raising'
 
-
-class Raising(NoCall):
-  def __call__(self, *arguments):
+  def step(self, model, sums, slot, ctx):
     return {}['slot']
 
 
-class Accurate(NoCall):
-  def __call__(self, state, *others):
-    return state, {'accuracy': 0.99}
+class Accurate(parts.Server):
+  name = 'accurate'
+
+  def step(self, model, sums, slot, ctx):
+    return parts.Outcome(model, slot, {'accuracy': 0.99})
 
 
-class NoName(training.Part):
+class NoName(parts.Local):
   pass
 
 
 class IntMemory(NoName):
   name = 'int_memory'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return 0
 
 
 class Quitting(NoName):
   name = 'quitting'
 
-  def begin(self, start, shared, memory):
+  def begin(self, ctx, memory):
     sys.exit(0)
 
 
-class BadLoss(training.Part):
-  name = 'bad_loss'
+class BadGradient(parts.Local):
+  name = 'bad_gradient'
 
-  def loss(self, mean, carry):
+  def gradient(self, gradient, mean, carry, step):
     return mean.no_such_attribute

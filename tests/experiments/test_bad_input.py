@@ -27,7 +27,7 @@ REFUSED = """
 --partition=natural
 --model=convnet --dataset=wine
 --pooling=wc --variant=deterministic
---refine=fine_tune
+--server_parts=fine_tune
 --flagfile=no.flags
 --flagfile={tmp}
 --flagfile={tmp}/latin.flags
@@ -51,7 +51,7 @@ REFUSED = """
 --central.epsilon=0.01 --privacy=central
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
---client_parts=own_things:BadLoss
+--client_parts=own_things:BadGradient
 --learning_rate_schedule=own_things:Falling
 --dataset=own_things:reading
 """
@@ -61,8 +61,8 @@ STOPPED = """
 --pooling=own_things:NoMean --variant=flipout
 --pooling=own_things:Named --variant=flipout
 --weighting=own_things:Zero
---server_step=own_things:Raising
---server_step=own_things:Accurate
+--server_parts=own_things:Raising
+--server_parts=own_things:Accurate
 """
 _SMALL = [
   '--num_rounds=1', '--num_clients=2', '--num_workers=1',

@@ -101,7 +101,7 @@ def test_the_true_posterior_is_close_to_its_own_draws():
 def test_each_round_reports_distances_to_the_reference_posterior(variant):
   pieces = toys.experiment(
     variant=variant,
-    refine=('experiments.reference_posteriors.distance:Distance',),
+    server_parts=('experiments.reference_posteriors.distance:Distance',),
     **{'Distance.dataset': 'toys:blobs', 'Distance.samples': 200},
   )
   _, first, second = toys.rounds(pieces, 2)

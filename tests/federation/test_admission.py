@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bfl_tf import statistics, training, weights
+from bfl_tf import parts, statistics, training, weights
 from bfl_tf.federation import admission, client
 
 TWO, ONE = np.float32([1, 2]), np.float32([3])
@@ -21,14 +21,14 @@ LIKE = training.Result(
 )
 
 
-class Named(training.Part):
+class Named(parts.Local):
   name = 'part'
 
 
-class Booked(Named):
-  server_stage = object
+class Booked(Named, parts.Server):
+  exact = True
 
-  def init_memory(self, model):
+  def memory(self, model):
     return np.zeros(1)
 
 

@@ -87,7 +87,7 @@ def test_the_divergence_may_count_the_examples_of_all_clients(
   assert held.broadcast(start_held).num_examples == 120
   broadcast = experiment.broadcast(start)._replace(num_examples=90)
   indices = np.arange(9, dtype=np.int32)
-  task = federation.client_task(experiment.method, broadcast, 1, indices)
+  task = federation.client_task(experiment.plan, broadcast, 1, indices)
   assert task.other_examples == others
 
 
@@ -102,7 +102,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
   indices = np.arange(9, dtype=np.int32)
   weights = [
     federation.client_task(
-      experiment.method,
+      experiment.plan,
       experiment.broadcast(state._replace(round=index)),
       1,
       indices,
@@ -118,7 +118,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
 def test_an_invalid_task_leaves_the_worker_usable():
   worker = toys.worker(parts=(toys.Counter(),))
   begin = toys.start(worker)
-  memory = {'counter': toys.Counter().init_memory(begin)}
+  memory = {'counter': toys.Counter().memory(begin)}
   good = toys.task(begin, memory=memory)
   expected = worker.train(good)
   cut = {'counter': {**memory['counter'], 'steps': np.zeros([49], np.int32)}}

@@ -25,9 +25,9 @@ def digest(**changes):
   for array in (*pieces.partition, *held, *pieces.personal_rows().values()):
     found.update(array.tobytes())
   rounds = [loop.sampled(pieces.config, number) for number in range(5)]
-  bad = [bool(pieces.method.attacks_of(client)) for client in range(6)]
+  bad = [bool(pieces.plan.attacks_of(client)) for client in range(6)]
   found.update(repr([rounds, bad]).encode())
-  return found.hexdigest()[:16], pieces.method.initial_weights().mean
+  return found.hexdigest()[:16], pieces.initial_weights().mean
 
 
 def test_data_follow_their_own_seed_and_weights_that_of_the_run():

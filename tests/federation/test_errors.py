@@ -9,17 +9,17 @@ import pytest
 import toys
 
 SETS = {
-  'admm': 'client_optimizer=ivon client_parts=bayes_admm pooling=llp '
+  'admm': 'client_optimizer=ivon client_parts=bayes_admm '
           'weighting=equal',
   'central': 'privacy=central',
-  'distil': 'refine=distil num_server_examples=60 distil.epochs=5 '
+  'distil': 'server_parts=distil num_server_examples=60 distil.epochs=5 '
             'distil.batch_size=12 distil.swa_start=4 distil.swa_cycle=5 '
             'ensemble.num_samples=3',
   'flipout': 'variant=flipout',
   'layers': 'client_parts=local_layers local_layers.layers=0/bias',
   'prior': 'variant=flipout flipout.update_prior=true',
-  'pvi': 'variant=flipout client_parts=pvi pooling=dwc',
-  'students': f'distil refine={of_papers.STUDENTS}',
+  'pvi': 'variant=flipout client_parts=pvi',
+  'students': f'distil server_parts={of_papers.STUDENTS}',
   'swag': 'client_parts=swag batch_size=150 local_epochs=5 swag.period=1 '
           'swag.rank=2',
   'thinning': f'client_parts={of_papers.THINNING} num_clients=1 partition=iid '
@@ -33,9 +33,8 @@ min_clients | min_clients=7
 min_clients | min_clients=4 clients_per_round=3
 server_fraction | server_fraction=0.1 num_server_examples=9
 seed | seed=2147483648
-server_step name a component twice | server_step=momentum,momentum
+server_step name a component twice | server_parts=momentum,momentum
 client_parts name a component twice | client_parts=proximal,proximal
-twice | refine=momentum server_step=momentum
 --start: momentum needs the updates | start=momentum
 weighting=equal | client_parts=langevin clients_per_round=2
 fedpa.samples | client_parts=fedpa local_steps=49
@@ -68,14 +67,12 @@ fedlap | client_parts=fedlap flipout
 fedlap | client_parts=fedlap client_optimizer=laplace
 fedlap | client_parts=fednova,fedlap
 feddyn | client_parts=feddyn pooling=median
-feddyn | client_parts=feddyn attack=label_flip
 feddyn | client_parts=feddyn,fednova
 fednova | client_parts=fednova client_optimizer=adam
 fednova | client_parts=fednova pooling=median
 fednova | client_parts={INIT},fednova
 swag | client_parts=fednova,swag swag.rank=2
 pvi | pvi pooling=nwa
-pvi | pvi attack=scaled_update
 pvi | pvi client_parts=pvi,swag swag.fits_scale=false swag.rank=0
 pvi | pvi pvi.damping=1.5
 scaffold | client_parts=scaffold client_optimizer=adam
@@ -102,14 +99,14 @@ fits_beta needs group B | distil ensemble.fits_beta=true
 students.students | students
 students.students=A | students students.students=A:adam
 students.students | students students.students=A:sgd,A:sgd
-threshold | server_step={of_papers.SIGN_THRESHOLD} sign_threshold.threshold=7
+threshold | server_parts={of_papers.SIGN_THRESHOLD} sign_threshold.threshold=7
 --pooling=lp | central flipout pooling=lp
 --pooling=median | central pooling=median
 kl_examples=all | central flipout flipout.kl_examples=all
 --weighting=size | central weighting=size
 scaffold | central client_parts=scaffold
-sign_threshold | central server_step={of_papers.SIGN_THRESHOLD}
-ensemble | central refine=ensemble
+sign_threshold | central server_parts={of_papers.SIGN_THRESHOLD}
+ensemble | central server_parts=ensemble
 counter | central client_parts=toys:Counter
 feddyn | central client_parts=feddyn
 --checkpoint_every | central checkpoint_every=2

@@ -15,8 +15,7 @@ from bfl_tf.federation import engine
 
 FLIPOUT = {'variant': 'flipout'}
 CONFIGS = {
-  'bayes_admm': {'client_optimizer': 'ivon', 'pooling': 'llp',
-                 'weighting': 'equal'},
+  'bayes_admm': {'client_optimizer': 'ivon', 'weighting': 'equal'},
   'feddyn': {},
   'fedlap': {},
   'fednova': {'sgd.momentum': 0.5, 'sgd.nesterov': True},
@@ -30,7 +29,7 @@ CONFIGS = {
   'pfedbayes': FLIPOUT,
   'projection': {},
   'proximal': FLIPOUT,
-  'pvi': {**FLIPOUT, 'pooling': 'dwc'},
+  'pvi': FLIPOUT,
   'scaffold': {},
   'swag': {'pooling': 'product', 'swag.rank': 2, 'swag.period': 1,
            'local_epochs': 4},
@@ -41,7 +40,7 @@ VALUES = (0, -1, 1e18, 1.2e-19, 1e-3, np.nan)
 
 
 def test_every_part_has_a_config():
-  assert methods.PARTS.keys() <= CONFIGS.keys()
+  assert methods.CLIENT_PARTS.keys() <= CONFIGS.keys()
 
 
 @pytest.mark.parametrize('name', CONFIGS)
@@ -107,7 +106,7 @@ def test_a_client_that_attacks_in_each_round_excludes_no_other_client(name):
     state, rows = toys.execute(pieces, 4, engine=hostile)
     assert all(row['rejected'] in ('', '0') for row in rows), (attack, rows)
     assert all(np.isfinite(vector).all() for vector in state.model)
-    variances = state.model.buffers[pieces.method.layout.is_variance()]
+    variances = state.model.buffers[pieces.plan.layout.is_variance()]
     assert np.all(variances >= 0)
 
 

@@ -5,11 +5,15 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_probability import distributions as tfd
 import toys
 
 import bfl_tf
-from bfl_tf import clients, metrics, training
+from bfl_tf import metrics, parts, training
 from bfl_tf.federation import evaluation, personal
+from bfl_tf.methods.ditto import Ditto
+from bfl_tf.methods.local_layers import LocalLayers
+from bfl_tf.methods.pfedbayes import PFedBayes
 
 BIAS = {
   'client_parts': ('local_layers',),
@@ -20,10 +24,11 @@ LOCAL = np.arange(15) >= 12
 
 
 def test_a_client_trains_its_own_layers_and_sends_those_of_the_broadcast():
-  own = clients.LocalLayers(layers='0/bias')
-  worker, plain = toys.worker(parts=(own,)), toys.worker()
+  plain = toys.worker()
+  own = LocalLayers(layers='0/bias', run=parts.RunFacts(layout=plain.layout))
+  worker = toys.worker(parts=(own,))
   start = toys.start(worker)
-  memory = {own.name: own.with_layout(worker.layout).init_memory(start)}
+  memory = {own.name: parts.numpy(own.memory(start))}
   first = worker.train(toys.task(start, memory=memory))
   expected = plain.train(toys.task(start)).model.mean
   kept = first.memory[own.name]
@@ -46,7 +51,7 @@ def test_the_personal_models_of_a_round_are_scored():
   model = second.state.model
   assert np.array_equal(model.mean[LOCAL], begun.mean[LOCAL])
   scores = evaluation.evaluate(pieces, second, last=False).scores
-  honest = [c for c in range(6) if not pieces.method.attacks_of(c)]
+  honest = [c for c in range(6) if not pieces.plan.attacks_of(c)]
   for split, prefix in (('validation', 'validation_'), ('test', '')):
     rows, found = pieces.personal_rows(split), []
     assert list(rows) == honest and len(honest) == 5
@@ -92,8 +97,8 @@ def test_batch_normalization_stays_on_the_clients():
   pieces = toys.experiment(**changes)
   begun, after = (each.state.model for each in toys.rounds(pieces, 1))
   assert np.array_equal(begun.buffers, after.buffers)
-  names = pieces.method.layout.names()
-  sizes = [shape.num_elements() for shape in pieces.method.layout.point]
+  names = pieces.plan.layout.names()
+  sizes = [shape.num_elements() for shape in pieces.plan.layout.point]
   kept = np.repeat([name.endswith(('gamma', 'beta')) for name in names], sizes)
   assert np.array_equal(begun.mean[kept], after.mean[kept])
   assert not np.array_equal(begun.mean[~kept], after.mean[~kept])
@@ -103,12 +108,12 @@ def test_batch_normalization_stays_on_the_clients():
 
 def test_with_a_fixed_global_posterior_the_personal_one_is_variational():
   """It is the client's posterior with the broadcast as its prior."""
-  own = clients.PFedBayes(rate=0.0)
+  own = PFedBayes(rate=0.0)
   broadcast = training.Inference(training.Objective(update_prior=True))
   worker = toys.worker(variant='flipout', parts=(own,))
   plain = toys.worker(variant='flipout', inference=broadcast)
   start = toys.start(worker)
-  memory = {own.name: own.init_memory(start)}
+  memory = {own.name: own.memory(start)}
   found = worker.train(toys.task(start, memory=memory, epochs=3))
   expected = plain.train(toys.task(start, epochs=3)).model
   np.testing.assert_allclose(
@@ -127,7 +132,7 @@ def test_with_a_fixed_global_posterior_the_personal_one_is_variational():
 
 def test_the_global_posterior_of_a_client_moves_down_the_divergence():
   """A step equals the gradient of KL[q || w], which autodiff computes."""
-  part, rng = clients.PFedBayes(rate=0.01), np.random.default_rng(0)
+  part, rng = PFedBayes(rate=0.01), np.random.default_rng(0)
   mean, loc = (np.float32(rng.normal(size=5)) for _ in range(2))
   scale, rho = (
     np.float32(rng.uniform(0.1, 1, 5)),
@@ -135,10 +140,14 @@ def test_the_global_posterior_of_a_client_moves_down_the_divergence():
   )
   carry = {'loc': tf.Variable(loc), 'rho': tf.Variable(rho)}
   with tf.GradientTape() as tape:
-    divergence = part.divergence(mean, scale, carry)
+    prior = part.prior(carry)
+    divergence = tfd.kl_divergence(
+      tfd.MultivariateNormalDiag(mean, scale),
+      tfd.MultivariateNormalDiag(prior.loc, prior.scale),
+    )
   expected = tape.gradient(divergence, carry)
   step = training.Step(0, 0.1, None, 9.0, scale=tf.constant(scale))
-  _, moved = part.after_step(tf.constant(mean), carry, step)
+  _, moved = part.after(tf.constant(mean), carry, step)
   for name, before in (('loc', loc), ('rho', rho)):
     np.testing.assert_allclose(
       moved[name], before - 0.01 * expected[name], rtol=1e-5, atol=1e-6
@@ -147,11 +156,11 @@ def test_the_global_posterior_of_a_client_moves_down_the_divergence():
 
 def test_dittos_second_training_is_penalized_and_stays_on_the_client():
   """A full-batch step of each training, by hand."""
-  own, plain = clients.Ditto(weight=0.5), toys.worker(batch_size=50)
+  own, plain = Ditto(weight=0.5), toys.worker(batch_size=50)
   worker = toys.worker(batch_size=50, parts=(own,))
   start = toys.start(worker)
   away = start.replace_mean(start.mean + np.float32(0.3))
-  memory = {'ditto': own.init_memory(away)}
+  memory = {'ditto': own.memory(away)}
   found = worker.train(toys.task(start, memory=memory))
   sent = plain.train(toys.task(start)).model
   assert np.array_equal(found.model.mean, sent.mean)
@@ -191,30 +200,21 @@ def test_a_loaded_run_has_the_personal_models(tmp_path):
     run.personal('x')
 
 
-class Own(training.Part):
-  """A second training, without a name, that reports."""
+class KeepsTwo(parts.Local):
+  """A second training that reports."""
 
-  def initial(self, start, shared, memory):
-    return start.replace_mean(memory)
-
-  def begin(self, start, shared, memory):
-    return start.mean - memory
-
-  def report(self, carry, trace):
-    return {'distance': tf.norm(carry)}
-
-  def finish(self, model, carry, trace):
-    return model, None, model.mean
-
-
-class KeepsTwo(training.Part):
   name = 'keeps_two'
+  is_second = True
 
-  def init_memory(self, model):
+  def memory(self, model):
     return model.mean
 
-  def second_training(self):
-    return Own()
+  def begin(self, ctx, memory):
+    start = ctx.start.replace_mean(memory)
+    return parts.Start(start, ctx.broadcast.mean - memory)
+
+  def end(self, model, carry, trace):
+    return parts.Sent(model, model.mean, {'distance': tf.norm(carry)})
 
   def personal(self, model, memory):
     return model.replace_mean(memory)

@@ -7,26 +7,11 @@ import numpy as np
 import tensorflow as tf
 import toys
 
+from bfl_tf import parts
+
 
 def own(name):
   return f'{__name__}:{name}'
-
-
-@dataclasses.dataclass(frozen=True)
-class Spread(toys.Idle):
-  """Sets scale and factor to the client's update."""
-
-  name: ClassVar[str] = 'spread'
-  posterior_scope = 'all'
-
-  def begin(self, start, shared, memory):
-    return start.mean
-
-  def finish(self, model, carry, trace):
-    moved = model.mean - carry
-    factor = tf.stack([moved, 0.1 * tf.ones_like(moved)])
-    scale = 0.01 + tf.abs(moved)
-    return model._replace(scale=scale, factor=factor), None, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +19,23 @@ class Quiet(toys.Idle):
   """Makes all weights random and leaves their scales unchanged."""
 
   name: ClassVar[str] = 'quiet'
-  posterior_scope = 'all'
+  fits_posterior = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread(Quiet):
+  """Sets scale and factor to the client's update."""
+
+  name: ClassVar[str] = 'spread'
+
+  def begin(self, ctx, memory):
+    return parts.Start(ctx.start, ctx.start.mean)
+
+  def end(self, model, carry, trace):
+    moved = model.mean - carry
+    factor = tf.stack([moved, 0.1 * tf.ones_like(moved)])
+    scale = 0.01 + tf.abs(moved)
+    return parts.Sent(model._replace(scale=scale, factor=factor))
 
 
 SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}
@@ -52,7 +53,7 @@ def test_nwa_of_gaussians_has_the_mean_of_fedavg_bit_for_bit():
 def test_scales_that_no_part_sets_stay_at_the_floor():
   changes = {**SPREAD, 'client_parts': (own('Quiet'),), 'pooling': 'ws'}
   experiment = toys.experiment(**{'ws.min_scale': 1e-4}, **changes)
-  begin = experiment.method.initial_weights()
+  begin = experiment.initial_weights()
   assert np.all(begin.scale == np.float32(1e-6))
   assert begin.factor.shape == (0, 15)
   state, (info, _) = toys.execute(experiment)
@@ -73,8 +74,8 @@ def test_distillation_and_fine_tuning_keep_the_covariance():
   server = {'num_server_examples': 60, 'pooling': 'toys:Stack', **SPREAD}
   plain, _ = toys.execute(toys.experiment(**server), 1)
   for changes in (
-    {'refine': ('distil',), 'distil.optimizer': 'sgd', 'distil.epochs': 2},
-    {'refine': ('fine_tune',), 'fine_tune.patience': 0, 'fine_tune.epochs': 2},
+    {'server_parts': ('distil',), 'distil.optimizer': 'sgd', 'distil.epochs': 2},
+    {'server_parts': ('fine_tune',), 'fine_tune.patience': 0, 'fine_tune.epochs': 2},
   ):
     state, _ = toys.execute(toys.experiment(**changes, **server), 1)
     assert np.array_equal(state.model.scale, plain.model.scale)

@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import toys
 
-from bfl_tf import statistics
+from bfl_tf import parts, statistics
 from bfl_tf.federation import reduction
 from bfl_tf.server import pooling
 
+RULE = pooling.RULES['nwa']()
 REFERENCE = toys.model(point=[0, 0])
 UPDATES = [
   statistics.ClientUpdate(
@@ -18,49 +19,47 @@ UPDATES = [
 ]
 
 
-class Seen:
-  """A Statistic that records its arguments."""
+class Seen(parts.Server):
+  """A server part that records its arguments."""
 
   def __init__(self):
     self.given = []
 
-  def accumulate(self, update, weight, reference):
+  def terms(self, update, weight, broadcast):
     self.given.append((update.client_id, weight))
-    return statistics.single(weight, {})
-
-  def finalize(self, sums, reference):
-    return sums.value('weight'), {'seen': sums.value('weight')}
+    return {'double': 2 * weight}
 
 
-def reduce(weighting, updates=UPDATES, needed=()):
-  rule = pooling.RULES['nwa']()
-  made = reduction.Reduction(
-    rule, pooling.WEIGHTINGS[weighting](), needed, REFERENCE
-  )
+def reduction_of(weighting, seen=None):
+  named = {'rule': RULE} | ({'seen': seen} if seen else {})
+  return reduction.Reduction(named, pooling.WEIGHTINGS[weighting](), REFERENCE)
+
+
+def reduce(weighting, updates=UPDATES, seen=None):
+  """Returns the pooled model, the sums and the columns."""
+  made = reduction_of(weighting, seen)
   for update in updates:
     made.add(update)
-  return rule, *made.finish()
+  sums, info = made.finish()
+  ctx = parts.ServerContext(REFERENCE)
+  return RULE.step(REFERENCE, sums['rule'], None, ctx).model, sums, info
 
 
 def test_the_pooled_model_and_weights_equal_those_computed_by_hand():
   seen = Seen()
-  rule, pooled, results, info = reduce('size', needed=[seen, seen])
+  pooled, sums, info = reduce('size', seen=seen)
   # (1 1 + 2 2 + 5 5) / 8 and (1/3 + 2 4/3 + 5 7/3) / 8.
   np.testing.assert_allclose(pooled.point, [30 / 8, 44 / 24], rtol=1e-6)
   assert seen.given == [(0, 1.0), (1, 2.0), (2, 5.0)]
-  assert results[seen] == info['seen'] == 8
-  assert toys.same(results[rule], pooled)
-  assert info['weight_guards'] == 0
+  assert sums['seen'] == {
+    'weight': 8, 'max_weight': 5, 'count': 3, 'double': 16
+  }  # fmt: skip
+  assert info == {'weight_guards': 0}
 
 
 def test_a_weighting_that_needs_all_updates_waits_for_them():
   seen = Seen()
-  made = reduction.Reduction(
-    pooling.RULES['nwa'](),
-    pooling.WEIGHTINGS['max_discrepancy'](),
-    [seen],
-    REFERENCE,
-  )
+  made = reduction_of('max_discrepancy', seen)
   for update in reversed(UPDATES):
     made.add(update)
   # The terms of each update are tested before all weights are known.
@@ -72,4 +71,4 @@ def test_a_weighting_that_needs_all_updates_waits_for_them():
 def test_the_order_of_arrival_changes_no_bits():
   for weighting in pooling.WEIGHTINGS:
     orders = itertools.permutations(UPDATES)
-    assert toys.same(*(reduce(weighting, order)[1] for order in orders))
+    assert toys.same(*(reduce(weighting, order)[0] for order in orders))

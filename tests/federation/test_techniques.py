@@ -8,7 +8,7 @@ OFF = {
   'client_parts': ('projection', of_papers.GRADIENT_NOISE),
   'projection.radius': 1e6,
   'gradient_noise.scale': 0.0,
-  'server_step': ('momentum', of_papers.SIGN_THRESHOLD),
+  'server_parts': ('momentum', of_papers.SIGN_THRESHOLD),
   'momentum.decay': 0.0,
   'sign_threshold.threshold': 0,
 }

@@ -88,7 +88,7 @@ def test_the_pooled_posterior_is_bayesian_linear_regression(
   rounds = 2 if 'client_parts' in method else 1
   first, *_, last = toys.rounds(experiment, rounds, engine=engine)
   shift, precision = np.zeros(4), np.full(4, PRIOR**-2)
-  if experiment.method.objective.update_prior:
+  if experiment.plan.objective.update_prior:
     shift, precision = weights.natural(first.state.model).numpy()
   everything = np.arange(len(lines().train.y), dtype=np.int32)
   design, y = regression(experiment.workers[0], everything)

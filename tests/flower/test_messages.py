@@ -22,7 +22,7 @@ from experiments.harness import cells
   [
     '--dataset=os:getcwd', '--dataset=/etc/secrets.csv',
     '--dataset=secrets.CSV', '--dataset=../secrets', '--client_parts=toys:Idle',
-    '--attack="os:getcwd"', '--model=ähnlich:Net', '--refine=distil,evil:x',
+    '--attack="os:getcwd"', '--model=ähnlich:Net', '--server_parts=distil,evil:x',
     '--a.b=evil:y', 'dataset=digits', '# a:b', '--augment',
   ],
 )  # fmt: skip

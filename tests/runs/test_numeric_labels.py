@@ -91,7 +91,7 @@ def test_invalid_numbers_are_rejected(y, what):
     data.from_arrays('mine', x, y, x, y, is_numeric=True)
 
 
-def with_stages(folder, **settings):
+def with_groups(folder, **settings):
   """Runs two rounds with groups of models; returns the directory."""
   config = bfl_tf.Config(
     dataset=write(folder / 'doses.csv', 300), label_column='time',
@@ -109,10 +109,10 @@ def last_row(run_dir):
 
 
 def test_an_ensemble_is_the_mixture_of_its_members(tmp_path):
-  run_dir = with_stages(
+  run_dir = with_groups(
     tmp_path,
     variant='deterministic',
-    refine=['ensemble'],
+    server_parts=['ensemble'],
     predictor='C',
     settings={'ensemble.num_samples': 2},
   )
@@ -134,11 +134,11 @@ def test_an_ensemble_is_the_mixture_of_its_members(tmp_path):
 
 def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
   """The mean of linear models is linear, so that the student can reach it."""
-  run_dir = with_stages(
+  run_dir = with_groups(
     tmp_path,
     variant='deterministic',
     start=['fine_tune'],
-    refine=['distil'],
+    server_parts=['distil'],
     validation_split=0.1,
     settings={
       'distil.teachers': 'C',
@@ -156,10 +156,10 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
 
 
 def test_the_product_of_clients_with_equal_noise_is_their_mean(tmp_path):
-  run_dir = with_stages(
+  run_dir = with_groups(
     tmp_path,
     variant='deterministic',
-    refine=['ensemble'],
+    server_parts=['ensemble'],
     predictor='B',
     settings={
       'ensemble.groups': 'C+B',

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import server
+from bfl_tf import parts
 from bfl_tf.config.config import Config
 
 CONFIG = Config(
@@ -69,22 +69,19 @@ def test_tensorboard_has_the_same_values_as_metrics(finished):
         assert events[name, int(row['round'])] == expected
 
 
-class Explode(server.Stage):
-  """A stage after which the model is finite, but its logits are not."""
+class Explode(parts.Server):
+  """A part after which the model is finite, but its logits are not."""
 
-  name, statistics = 'explode', ()
+  name = 'explode'
 
-  def init(self, model):
-    return {}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    mean = np.full(pooled.mean.size, 3e38)
-    return state._replace(model=pooled.replace_mean(mean)), {}
+  def step(self, model, sums, slot, ctx):
+    mean = np.full(model.mean.size, 3e38)
+    return parts.Outcome(model.replace_mean(mean))
 
 
 def test_a_diverged_run_has_scores_nan_and_is_finished(tmp_path):
-  stages = (f'{__name__}:Explode',)
-  config = CONFIG.replace(num_rounds=1, server_step=stages)
+  own = (f'{__name__}:Explode',)
+  config = CONFIG.replace(num_rounds=1, server_parts=own)
   final = fake.train(tmp_path, config)['final']
   assert {'accuracy', 'nll'} <= set(final)
   assert np.all(np.isnan(list(final.values())))

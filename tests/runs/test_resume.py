@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, plots, server
+from bfl_tf import federation, parts, plots
 from bfl_tf.federation import engine, loop
 from bfl_tf.runs import checkpoints, directory, tables
 
@@ -84,19 +84,18 @@ def test_a_run_stopped_twice_between_checkpoints_resumes_identically(
   assert fake.outcome(tmp_path) == never
 
 
-class Nested(server.Stage):
-  """A custom stage whose slot is a dict of arrays."""
+class Nested(parts.Server):
+  """A custom part whose slot is a dict of arrays."""
 
-  name, statistics = 'nested', ()
+  name = 'nested'
 
-  def init(self, model):
+  def slot(self, model):
     return {'rounds': np.zeros([2, 1]), 'more': {'last': np.int64(0)}}
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    slot = state.slots[self.name]
-    slot = {'rounds': slot['rounds'] + 1, 'more': {'last': seed[0]}}
-    info = {'nested': slot['rounds'].sum(), 'last': slot['more']['last']}
-    return state._replace(slots={**state.slots, self.name: slot}), info
+  def step(self, model, sums, slot, ctx):
+    rounds, last = slot['rounds'] + 1, ctx.seed[0]
+    slot = {'rounds': rounds, 'more': {'last': last}}
+    return parts.Outcome(model, slot, {'nested': rounds.sum(), 'last': last})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,13 +104,13 @@ class Forgetful(toys.Idle):
 
   name: ClassVar[str] = 'forgetful'
 
-  def init_memory(self, model):
+  def memory(self, model):
     return {}
 
 
 def test_slots_and_memories_of_custom_parts_are_resumed(tmp_path):
   config = fake.CONFIG.replace(
-    server_step=(f'{__name__}:Nested',),
+    server_parts=(f'{__name__}:Nested',),
     client_parts=('toys:Counter', f'{__name__}:Forgetful'),
   )
   fake.execute(tmp_path / 'never', config)
@@ -193,8 +192,8 @@ def test_a_run_with_memories_on_the_server_rejects_another_engine(tmp_path):
     def __call__(self, *arguments):
       return fake.engine(*arguments)
 
-    def expected_spec(self, method):
-      return method.result_spec._replace(memory={'round': None})
+    def expected_spec(self, plan):
+      return plan.result_spec._replace(memory={'round': None})
 
   fake.execute(tmp_path)
   before = fake.outcome(tmp_path)
