@@ -67,7 +67,7 @@ def pool_by_each(clients, weights=None):
   """Pools by the rules above but `dwc`, which needs a prior: see below."""
   pooled = {}
   for name, rule in rules.ELEMENTWISE.items():
-    if not rule.needs_prior:
+    if name != 'dwc':
       own = weights if rule.takes_weights else None
       pooled[name] = pooling.pool(name, clients, own)
   return pooled

@@ -156,7 +156,8 @@ class Central(Privacy):
     # The noise is defined for sums of terms that are linear in the moments.
     facts.need(
       type(facts.pool) in (pooling.NaiveWeightedAverage, pooling.WeightedSum),
-      '--pooling=nwa or ws, because no noise is defined for other rules',
+      '--pooling=nwa or ws, because no noise is defined for '
+      f'{facts.flag_of_pool}',
     )
     config = facts.config
     facts.need(

@@ -33,7 +33,7 @@ min_clients | min_clients=7
 min_clients | min_clients=4 clients_per_round=3
 server_fraction | server_fraction=0.1 num_server_examples=9
 seed | seed=2147483648
-server_step name a component twice | server_parts=momentum,momentum
+server_parts name a component twice | server_parts=momentum,momentum
 client_parts name a component twice | client_parts=proximal,proximal
 --start: momentum needs the updates | start=momentum
 weighting=equal | client_parts=langevin clients_per_round=2
@@ -46,13 +46,13 @@ multi_krum | pooling=multi_krum multi_krum.bad=0.4 clients_per_round=3
 --flipout.max_scale= | prior flipout.max_scale=0.01
 --flipout.kl_examples= | prior flipout.kl_examples=all pooling=dwc
 --flipout.temperature= | prior flipout.temperature=0.1 pooling=dwc
-none of the weights 0/kernel | layers local_layers.layers=0/nothing
-all of the weights | layers local_layers.layers=.*
+matches none | layers local_layers.layers=0/nothing
+matches all | layers local_layers.layers=.*
 local_layers | layers client_parts=scaffold,local_layers
 swag.rank=1 | swag swag.rank=1
 swag.rank=20 | swag swag.fits_scale=false swag.rank=20 swag.period=250
-only 1 of | swag swag.rank=0 swag.period=3
-only 5 of | swag swag.rank=6
+collects 1 | swag swag.rank=0 swag.period=3
+collects 5 | swag swag.rank=6
 --variant | swag flipout
 --product | swag pooling=product product.max_memory=1e-9
 burn_in | thinning thinning.burn_in=12
@@ -71,16 +71,16 @@ feddyn | client_parts=feddyn,fednova
 fednova | client_parts=fednova client_optimizer=adam
 fednova | client_parts=fednova pooling=median
 fednova | client_parts={INIT},fednova
-swag | client_parts=fednova,swag swag.rank=2
+swag | swag client_parts=fednova,swag
 pvi | pvi pooling=nwa
-pvi | pvi client_parts=pvi,swag swag.fits_scale=false swag.rank=0
+pvi | pvi swag client_parts=pvi,swag swag.fits_scale=false swag.rank=0
 pvi | pvi pvi.damping=1.5
 scaffold | client_parts=scaffold client_optimizer=adam
 scaffold | client_parts=scaffold scaffold.corrects=weights client_optimizer=adam
 scaffold | client_parts=scaffold sgd.momentum=0.9
 scaffold | client_parts=scaffold weighting=distance
 scaffold | client_parts={INIT},scaffold
-scaffold | client_parts=swag,scaffold swag.rank=2
+scaffold | swag client_parts=swag,scaffold
 num_server_examples | distil num_server_examples=0
 distil.teachers | distil distil.teachers=
 distil.teachers=A+X | distil distil.teachers=A+X
@@ -95,15 +95,15 @@ predictor=A+B | distil predictor=A+B
 predictor=A | num_server_examples=60 predictor=A
 --start | distil start=distil
 num_unlabeled_examples | distil num_unlabeled_examples=61
-fits_beta needs group B | distil ensemble.fits_beta=true
+fits_beta | distil ensemble.fits_beta=true
 students.students | students
 students.students=A | students students.students=A:adam
 students.students | students students.students=A:sgd,A:sgd
 threshold | server_parts={of_papers.SIGN_THRESHOLD} sign_threshold.threshold=7
 --pooling=lp | central flipout pooling=lp
 --pooling=median | central pooling=median
-kl_examples=all | central flipout flipout.kl_examples=all
---weighting=size | central weighting=size
+kl_examples | central flipout flipout.kl_examples=all
+--weighting | central weighting=size
 scaffold | central client_parts=scaffold
 sign_threshold | central server_parts={of_papers.SIGN_THRESHOLD}
 ensemble | central server_parts=ensemble
@@ -114,7 +114,7 @@ feddyn | central client_parts=feddyn
 --central.delta | central central.delta=0.5
 swag | central client_parts=swag swag.rank=2
 --client_parts=swag | central method=swag
---model | central model=toys:normalized
+privacy=central | central model=toys:normalized
 --central.epsilon=0.01 | central central.epsilon=0.01
 """
 

@@ -7,7 +7,7 @@ from scipy import linalg
 import tensorflow as tf
 import toys
 
-from bfl_tf import data, statistics, training, weights
+from bfl_tf import data, parts, statistics, training, weights
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation.engine import Local
 from bfl_tf.flower import nodes
@@ -21,8 +21,7 @@ SIGNS = linalg.hadamard(8)[:, 1:4]
 METHODS = [
   {'pooling': 'product', 'flipout.prior_scale': PRIOR * CLIENTS**0.5},
   {'pooling': 'dwc', 'flipout.update_prior': True},
-  {'pooling': 'dwc', 'client_parts': ('pvi',), 'flipout.prior_scale': PRIOR,
-   'pvi.damping': 1.0},
+  {'client_parts': ('pvi',), 'flipout.prior_scale': PRIOR, 'pvi.damping': 1.0},
 ]  # fmt: skip
 
 
@@ -51,21 +50,22 @@ def exact_client(plan, worker, broadcast, client, indices, memory=None, *_):
   """Replaces the training of a client by the exact posterior."""
   start = broadcast.model
   memory = memory or plan.fresh_memory(start)
-  chain = training.Chain(plan.parts)
-  carry = chain.begin(start, broadcast.shared, memory)
+  chain, size = training.Chain(plan.locals), len(indices)
+  ctx = parts.Context(start, start, broadcast.shared, 0, size, 0)
+  _, carry = chain.begin(ctx, memory)
   prior = np.array([[0.0], [plan.objective.prior_scale**-2]])
   if plan.objective.update_prior:
     prior = weights.natural(start).numpy()
   if chain.provider:
-    prior = chain.prior(start, broadcast.shared, memory).numpy()
+    prior = chain.prior(carry).eta.numpy()
   design, y = regression(worker, indices)
   exact = prior + np.stack([design.T @ y, np.square(design).sum(0)])
   model = weights.of_natural(exact, start)
-  trace = toys.trace(plan, broadcast.round, client, len(indices))
-  result = chain.finish(model, carry, trace)
+  trace = toys.trace(plan, broadcast.round, client, size)
+  result = chain.end(model, carry, trace)
   result = tf.nest.map_structure(np.asarray, result)
   return statistics.ClientUpdate(
-    client, len(indices), result.model, result.extras, result.trace,
+    client, size, result.model, result.extras, result.trace,
     result.memory,
   )  # fmt: skip
 

@@ -29,6 +29,14 @@ class IndependentInit(Local):
 
   name = 'independent_init'
 
+  def check(self, facts):
+    exact = [part.name for part in facts.locals if part.exact]
+    facts.need(
+      not exact,
+      'an update that may contain other changes than the steps of training: '
+      f'remove {", ".join(exact)}',
+    )
+
   def after(self, mean, carry, step):
     mean = tf.cond(
       tf.equal(step.index, 0), lambda: self._drawn(mean, step), lambda: mean
