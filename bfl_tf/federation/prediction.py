@@ -6,8 +6,66 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bfl_tf import seeds, training, weights
+from bfl_tf import data, metrics, seeds, training, weights
 from bfl_tf.server import posteriors
+
+# Factors that `fitted_factor` chooses from.
+FACTORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+
+
+def num_samples(
+  inference: training.Inference, wanted: int, factor: float | None
+) -> int:
+  """Returns the number of samples that a posterior needs: `wanted`, or 1.
+
+  Args:
+    factor: Factor on the standard deviations; None for the default of the run.
+  """
+  if factor is None:
+    return inference.num_samples(wanted)
+  return wanted if factor else 1
+
+
+def scaled(model: weights.Weights, factor: float | None) -> weights.Weights:
+  """Returns a model with a factor on its standard deviations."""
+  if factor in (None, 1) or not model.loc.size:
+    return model
+  if not factor:
+    return model.at_a_point()
+  number = np.float32(factor)
+  return model._replace(
+    scale=np.maximum(number * model.scale, weights.POINT_SCALE),
+    factor=number * model.factor,
+  )
+
+
+def fitted_factor(
+  workers: Sequence[training.Predictor],
+  model: weights.Weights,
+  held: data.Split,
+  *,
+  seed: np.ndarray,
+  num_samples: int,
+) -> float:
+  """Returns the factor of `FACTORS` with the lowest NLL on held-out examples.
+
+  0, the mean, replaces it if no factor has a finite NLL. Arguments as in
+  `predict`.
+  """
+
+  def nll(factor):
+    found = predict(
+      workers,
+      scaled(model, factor),
+      held.x,
+      seed=seed,
+      num_samples=num_samples if factor else 1,
+    )
+    evaluation = workers[0].likelihood.evaluation(found, held.y)
+    value = metrics.summarize(evaluation)['nll']
+    return value if np.isfinite(value) else np.inf
+
+  return min(FACTORS, key=nll)
 
 
 def predict(
