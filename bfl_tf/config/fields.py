@@ -243,9 +243,10 @@ class Evaluation:
   )
   predict_with: str = setting(
     'auto',
-    'Predictions of a posterior: its samples, or its mean; auto is samples, '
-    'except for the client optimizer laplace.',
-    choices=('auto', 'samples', 'mean'),
+    'Predictions of a posterior: its samples, its mean, or samples of the '
+    'network linearized at the mean; auto is samples, except for the client '
+    'optimizer laplace.',
+    choices=('auto', 'samples', 'mean', 'linearized'),
   )
   posterior_factor: float = setting(
     -1.0,

@@ -86,14 +86,21 @@ def predict(
   Args:
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
-    num_samples: Number of samples; with 1, a posterior over all weights
-      predicts with its mean.
+    num_samples: Number of samples; with 1, a posterior over all weights or a
+      linearized model predicts with its mean.
 
   Returns:
     The predictions, bit-for-bit identical for any number of workers; NaN if no
     sample has finite predictions.
   """
-  if workers[0].inference.scope != 'all' or num_samples == 1:
+  inference = workers[0].inference
+  if inference.is_linearized and num_samples > 1:
+    draws = sample(workers, model, seeds.child(seed, 0), num_samples)
+    changes = (draw.mean - model.mean for draw in draws)
+    return _mixed(
+      workers, training.predict_linearized(workers, model, changes, x)
+    )
+  if inference.scope != 'all' or num_samples == 1:
     return training.predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
@@ -110,12 +117,18 @@ def mixture(
   num_samples: int = 1,
 ) -> training.Predictive:
   """Predicts with the mixture of models; arguments as in `predict`."""
-  mixtures = training.Mixtures(workers[0].likelihood)
-  for name, member in training.predict_members(
+  found = training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples
-  ):
+  )
+  return _mixed(workers, (member for _, member in found))
+
+
+def _mixed(workers, found) -> training.Predictive:
+  """Returns the mixture of predictions that are finite."""
+  mixtures = training.Mixtures(workers[0].likelihood)
+  for member in found:
     last = member
-    mixtures.add(name, member)
+    mixtures.add('S', member)
   return mixtures.union(['S']) if 'S' in mixtures else last
 
 
