@@ -11,9 +11,9 @@ import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.declare.settings import setting
+from bfl_tf.methods.fedbe import Distil, DISTILLATIONS
 from bfl_tf.parts import Outcome, Server
 from bfl_tf.server import ensemble
-from bfl_tf.server.distil import Distil, DISTILLATIONS
 
 
 @dataclasses.dataclass(frozen=True)
