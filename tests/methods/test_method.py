@@ -7,7 +7,7 @@ import toys
 from bfl_tf import parts, training
 from bfl_tf.config.config import Config
 from bfl_tf.federation import personal
-from bfl_tf.methods import fedadam, fedavgm, fedprox, Method, NAMED
+from bfl_tf.methods import fedavgm, fedprox, Method, NAMED
 from bfl_tf.server import pooling
 
 
@@ -25,18 +25,24 @@ def test_the_union_of_two_methods_has_the_parts_of_both():
 @pytest.mark.parametrize('name', NAMED)
 def test_the_flags_of_a_method_make_its_components(name):
   method = NAMED[name]
-  chosen = {key: value for key, value in method.flags.items() if '.' not in key}
   config = Config.of({'dataset': 'toys:blobs', **method.flags})
   made = [
     *config.chain('client_parts', parts.Local),
     *config.chain('server_parts', parts.Server),
   ]
-  if 'pooling' in chosen:
+  if 'pooling' in method.flags:
     made.append(config.make('pooling', parts.Pool))
-  assert {*made} == {*method.parts}
-  for field in ('variant', 'client_optimizer', 'weighting'):
-    own = getattr(method, field.removeprefix('client_'))
-    assert own is None or config.make(field, object) == own
+  # The default of `ensemble.posterior` is a name.
+  assert {*map(repr, made)} == {
+    repr(part).replace("posterior='auto'", 'posterior=Auto()')
+    for part in method.parts
+  }
+  for field, base, own in (
+    ('variant', object, method.variant),
+    ('client_optimizer', training.Optimizer, method.optimizer),
+    ('weighting', pooling.Weighting, method.weighting),
+  ):
+    assert own is None or config.make(field, base) == own
 
 
 class VEM(parts.Local):
