@@ -109,7 +109,10 @@ def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():
 
 def test_a_setting_that_another_method_determines_is_rejected():
   refused = {'distil.optimizer': 'sgd'}
-  students = {'server_parts': (of_papers.STUDENTS,), 'students.students': ('C:swa',)}
+  students = {
+    'server_parts': (of_papers.STUDENTS,),
+    'students.students': ('C:swa',),
+  }
   with pytest.raises(ValueError, match=r'--distil\.optimizer'):
     Config.of({**students, **refused}, typed=refused)
 
