@@ -89,7 +89,7 @@ def read(name: str | os.PathLike) -> MethodFlags:
   )
   flags = {**base.flags, **own}
   unused = _unused(name, flags, own)
-  needs = {key: FIELDS[key].checked(key, n) for key, n in needs.items()}
+  needs = {k: _field(name, k).checked(k, n) for k, n in needs.items()}
   return MethodFlags(
     {key: value for key, value in flags.items() if key not in unused},
     {**base.tune, **tune},
@@ -113,6 +113,12 @@ def _found(name: str) -> MethodFlags:
       'bfl_tf.methods.Method.'
     )
   return MethodFlags(found.flags, found.tune, found.needs, found.help)
+
+
+def _field(method, flag):
+  if flag not in FIELDS:
+    raise ValueError(f'--method={method} needs --{flag}, which is unknown.')
+  return FIELDS[flag]
 
 
 def _pair(name, key, text):
@@ -180,9 +186,7 @@ def expanded(
   dropped = unused & own.keys() - {*typed}
   made = {k: v for k, v in made.items() if k not in dropped}
   for flag, value in needs.items():
-    if flag not in FIELDS:
-      raise ValueError(f'--method={name} needs --{flag}, which is unknown.')
-    field = FIELDS[flag]
+    field = _field(name, flag)
     if field.checked(flag, made.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')
   return made

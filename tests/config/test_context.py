@@ -8,6 +8,7 @@ import toys
 
 from bfl_tf import parts
 from bfl_tf.config import catalog, selection
+from bfl_tf.declare import component
 from bfl_tf.server import pooling
 
 
@@ -33,14 +34,16 @@ WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 def test_injected_arguments_have_no_default_and_are_not_settings():
   names = [f.name for f in dataclasses.fields(selection.RunContext)]
-  layouts = ('layout', 'shapes')
   for method in catalog.known_methods():
+    # Fields that are components have their own settings.
+    fixed = {'run', *component.inner(method.factory)}
+    fixed |= getattr(method.factory, 'keywords', {}).keys()
     for argument, its in inspect.signature(method.factory).parameters.items():
       where = f'{method.role}: {method.key(argument)}'
       if argument in names:
         assert its.default is its.empty, where
         assert argument not in method.specs, where
-      elif its.default is not its.empty and argument not in layouts:
+      elif its.default is not its.empty and argument not in fixed:
         assert argument in method.specs, where
 
 

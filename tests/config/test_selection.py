@@ -5,7 +5,6 @@ import pickle
 import re
 from typing import ClassVar
 
-import of_papers
 import pytest
 import toys
 
@@ -44,7 +43,8 @@ def test_each_setting_key_belongs_to_one_method():
 
 
 def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
-  config = Config(partition='dirichlet', settings={'dirichlet.alpha': 2})
+  of_alpha = {'dirichlet.alpha': 2}
+  config = Config(partition='dirichlet', pooling='nwa', settings=of_alpha)
   assert values(config, 'partition') == {
     'alpha': 2.0,
     'sizes': 'free',
@@ -105,13 +105,6 @@ def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():
     Config.of(behind, typed=['step.minor_examples'])
   with pytest.raises(ValueError, match=r'--step\.minor'):
     Config.of({**behind, 'partition': 'step', 'step.minor': 5})
-
-
-def test_a_setting_that_another_method_determines_is_rejected():
-  refused = {'distil.optimizer': 'sgd'}
-  students = {'server_parts': (of_papers.STUDENTS,), 'students.students': ('C:swa',)}
-  with pytest.raises(ValueError, match=r'--distil\.optimizer'):
-    Config.of({**students, **refused}, typed=refused)
 
 
 def test_replacing_a_method_removes_its_settings():

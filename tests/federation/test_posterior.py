@@ -73,10 +73,11 @@ def test_the_rank_may_change_from_round_to_round():
 def test_distillation_and_fine_tuning_keep_the_covariance():
   server = {'num_server_examples': 60, 'pooling': 'toys:Stack', **SPREAD}
   plain, _ = toys.execute(toys.experiment(**server), 1)
-  for changes in (
-    {'server_parts': ('distil',), 'distil.optimizer': 'sgd', 'distil.epochs': 2},
-    {'server_parts': ('fine_tune',), 'fine_tune.patience': 0, 'fine_tune.epochs': 2},
+  for name, changes in (
+    ('distil', {'distil.optimizer': 'sgd', 'distil.epochs': 2}),
+    ('fine_tune', {'fine_tune.patience': 0, 'fine_tune.epochs': 2}),
   ):
+    changes['server_parts'] = (name,)
     state, _ = toys.execute(toys.experiment(**changes, **server), 1)
     assert np.array_equal(state.model.scale, plain.model.scale)
     assert np.array_equal(state.model.factor, plain.model.factor)

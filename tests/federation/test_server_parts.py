@@ -64,7 +64,10 @@ def test_two_parts_of_a_user_see_the_same_broadcast_and_pooled_model():
 
 
 def test_a_client_half_receives_the_slot_of_its_server_half():
-  chosen = {'client_parts': ('toys:Follower',), 'server_parts': (own('Shrink'),)}
+  chosen = {
+    'client_parts': ('toys:Follower',),
+    'server_parts': (own('Shrink'),),
+  }
   experiment = toys.experiment(**chosen, **{'Follower.decay': 0.5})
   # The server half of a client part precedes --server_parts.
   assert [part.name for part in experiment.plan.servers] == [

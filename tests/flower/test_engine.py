@@ -14,12 +14,10 @@ from bfl_tf.flower.engine import Engine
 
 FLIPOUT = {'variant': 'flipout'}
 SCAFFOLD = {'client_parts': ('scaffold',), 'clients_per_round': 4}
-PVI = {
-  'client_parts': ('pvi',), 'clients_per_round': 4, **FLIPOUT,
-}  # fmt: skip
+PVI = {'client_parts': ('pvi',), 'clients_per_round': 4, **FLIPOUT}
 FEDBE = {
-  'num_server_examples': 30, 'server_parts': ('distil',), 'distil.optimizer': 'sgd',
-  'data_seed': 5,
+  'num_server_examples': 30, 'server_parts': ('distil',),
+  'distil.optimizer': 'sgd', 'data_seed': 5,
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from experiments.harness import cells
   [
     '--dataset=os:getcwd', '--dataset=/etc/secrets.csv',
     '--dataset=secrets.CSV', '--dataset=../secrets', '--client_parts=toys:Idle',
-    '--attack="os:getcwd"', '--model=ähnlich:Net', '--server_parts=distil,evil:x',
-    '--a.b=evil:y', 'dataset=digits', '# a:b', '--augment',
+    '--attack="os:getcwd"', '--model=ähnlich:Net', '--a.b=evil:y',
+    '--server_parts=distil,evil:x', 'dataset=digits', '# a:b', '--augment',
   ],
 )  # fmt: skip
 def test_a_server_may_not_name_custom_code_or_files(monkeypatch, line):
