@@ -19,7 +19,8 @@ def test_the_product_with_the_jacobian_is_exact(variant):
   inference = training.Inference(by_samples=False, is_linearized=True)
   worker = toys.worker(build, variant, inference=inference)
   x = toys.TRAIN.x[:7]
-  change = np.random.default_rng(0).normal(0, 0.3, worker.layout.num_trainable())
+  size = worker.layout.num_trainable()
+  change = np.random.default_rng(0).normal(0, 0.3, size)
   (found,) = training.predict_linearized(
     [worker], toys.start(worker), [change.astype(np.float32)], x
   )
