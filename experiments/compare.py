@@ -9,14 +9,15 @@ finished run of this version, and nothing was written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import math
 import pathlib
 import re
 
 from absl import flags
 from matplotlib.figure import Figure
 
-from bfl_tf import files, run_files
-from bfl_tf.declare import registry
+from bfl_tf import files, metrics, run_files
+from bfl_tf.declare import registry, user_code
 from bfl_tf.plots import comparison, recorded
 from bfl_tf.runs import comparison as comparison_lib
 from bfl_tf.runs import groups as groups_lib
@@ -47,6 +48,13 @@ _BASELINE = flags.DEFINE_string(
   '',
   'Baseline of the significance tests: the name of a setting, or some of its '
   'flags, such as pooling=nwa.',
+)
+_MARGIN = flags.DEFINE_list(
+  'margin',
+  [],
+  'Largest difference from --baseline without importance, by score, such as '
+  'accuracy:0.005,nll:0.01: two one-sided tests show which settings are '
+  'equivalent to the baseline.',
 )
 _NAMES = flags.DEFINE_list(
   'names',
@@ -95,7 +103,9 @@ def report(
     ValueError: Raised as by `comparison.rows`, or for a flag.
   """
   groups = check(found, folder, more)
-  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value, more)
+  lines = comparison_lib.rows(
+    groups, _SCORES.value, _BASELINE.value, more, _margins()
+  )
   keys = list(more) or groups_lib.differing([*groups.values()])
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   figures = dict(_drawn(groups)) if folder else {}
@@ -137,7 +147,25 @@ def check(
     raise ValueError(f'{folder} holds a run: choose another directory.')
   groups = comparison_lib.named(groups, _NAMES.value, more)
   comparison_lib.baselines(groups, _BASELINE.value, more)
+  _margins()
   return groups
+
+
+def _margins() -> dict[str, float]:
+  """Returns the margins of --margin, by score."""
+  found = {}
+  for text in _MARGIN.value:
+    score, _, number = text.partition(':')
+    margin = user_code.attempt(float, number)
+    is_margin = isinstance(margin, float) and 0 < margin < math.inf
+    if not (is_margin and metrics.find(score)):
+      raise ValueError(
+        f'--margin={text} must be SCORE:NUMBER, such as accuracy:0.005.'
+      )
+    found[score] = margin
+  if found and not _BASELINE.value:
+    raise ValueError('--margin needs --baseline.')
+  return found
 
 
 def _caption(groups, is_tested):
@@ -153,6 +181,11 @@ def _caption(groups, is_tested):
       "Student's test on the differences over seeds, two-sided at "
       f'{significance.LEVEL:.0%}, corrected by Holm over all settings.'
     )
+    if _MARGIN.value:
+      text += (
+        f' = is equivalent to it: two one-sided tests with the margins '
+        f'{", ".join(_MARGIN.value)}, corrected likewise.'
+      )
   return text
 
 

@@ -93,6 +93,7 @@ def rows(
   wanted: Sequence[str] = (),
   baseline: str = '',
   more: Sequence[str] = (),
+  margins: Mapping[str, float] | None = None,
 ) -> list[dict[str, Any]]:
   """Returns one row per setting and score; missing numbers are None.
 
@@ -104,6 +105,7 @@ def rows(
       or with the only setting that has this flag. A text without `=` is the
       name of a method.
     more: Flags of a grid, which have columns in place of those that differ.
+    margins: Largest difference from the baseline without importance, by score.
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
@@ -111,7 +113,8 @@ def rows(
     the number of `seeds`, and `best`: whether the setting is the best one on
     its task or does not differ significantly from it. A baseline adds the
     `difference` from it, `difference_standard_error`, `p_value` without and
-    `significant` with Holm's correction. Groups with failures add `failure`,
+    `significant` with Holm's correction; a margin adds `p_equivalent` and
+    `equivalent`, likewise. Groups with failures add `failure`,
     the reasons.
 
   Raises:
@@ -132,7 +135,9 @@ def rows(
   return [
     row
     for score in _scores(every, wanted)
-    for row in _of_score(groups, keys, score, every, others)
+    for row in _of_score(
+      groups, keys, score, every, others, (margins or {}).get(score)
+    )
   ]
 
 
@@ -149,7 +154,7 @@ def _scores(every, wanted):
   ]
 
 
-def _of_score(groups, keys, score, every, others):
+def _of_score(groups, keys, score, every, others, margin):
   values = {
     name: {seed: each.get(score, np.nan) for seed, each in runs.items()}
     | dict.fromkeys(groups[name].failures, np.nan)
@@ -169,6 +174,12 @@ def _of_score(groups, keys, score, every, others):
   }
   passed = significance.holm([test.p_value for test in tested.values()])
   significant = dict(zip(tested, passed.tolist()))
+  if margin is not None:
+    same: dict[str, Any] = {
+      name: significance.equivalence(pairs[name], margin) for name in tested
+    }
+    passed = significance.holm([*same.values()])
+    equivalent = dict(zip(tested, passed.tolist()))
   best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
@@ -181,6 +192,11 @@ def _of_score(groups, keys, score, every, others):
         'difference_standard_error': found.get('standard_error'),
         'p_value': tested[name].p_value if name in tested else None,
         'significant': significant.get(name),
+      }
+    if others and margin is not None:
+      row |= {
+        'p_equivalent': same.get(name),
+        'equivalent': equivalent.get(name),
       }
     if has_failures:
       reasons = dict.fromkeys(group.failures.values())
@@ -315,7 +331,7 @@ def cells(
 
 
 def _text(line):
-  """Returns `0.9123 ± 0.0012*`; the star marks a significant difference.
+  """Returns `0.9123 ± 0.0012*`; `*` is a significant difference, `=` none.
 
   If some runs have no value, such as a diverged model: `0.9123 (2 of 3)`.
   """
@@ -327,6 +343,7 @@ def _text(line):
   if line['standard_error'] is not None:
     text += f' ± {line["standard_error"]:{style}}'
   text += '*' if line.get('significant') else ''
+  text += '=' if line.get('equivalent') else ''
   if line['n'] < line['seeds']:
     text += f' ({line["n"]} of {line["seeds"]})'
   return text

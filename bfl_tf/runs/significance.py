@@ -4,7 +4,13 @@ If all differences are equal, their standard error is zero and Student's t is
 infinite. The exact sign test is used instead: p = 2^-n for n differences of one
 sign. It is significant for five equal differences, but not for three.
 
+Two settings are equivalent if their mean difference is significantly above
+-margin and significantly below margin (two one-sided tests).
+
 References:
+  D. J. Schuirmann. A comparison of the two one-sided tests procedure and the
+  power approach for assessing the equivalence of average bioavailability.
+  Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
   S. Holm. A simple sequentially rejective multiple test procedure. Scandinavian
   Journal of Statistics 6, 1979.
 """
@@ -63,6 +69,14 @@ def student(differences: np.ndarray) -> Test | None:
   t = differences.mean() / error
   tails = special.stdtr(differences.size - 1, [-t, t])
   return Test(*tails.tolist())
+
+
+def equivalence(differences: np.ndarray, margin: float) -> float | None:
+  """Returns the p-value of two one-sided tests; None below two differences."""
+  above, below = student(differences + margin), student(differences - margin)
+  if above is None or below is None:
+    return None
+  return max(above.p_above, below.p_below)
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

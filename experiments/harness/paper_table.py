@@ -111,6 +111,7 @@ def _cell(line) -> str:
   if line['standard_error'] is not None:
     text += rf' $\pm$ {factor * line["standard_error"]:.{digits}f}'
   text += '$^*$' if line.get('significant') else ''
+  text += '$^=$' if line.get('equivalent') else ''
   return text + (f' ({line["n"]})' if line['n'] < line['seeds'] else '')
 
 

@@ -53,3 +53,13 @@ def test_equal_differences_have_a_sign_test(value, size, above, below):
 )
 def test_holm_correction_matches_hand_computed_decisions(p_values, significant):
   np.testing.assert_array_equal(significance.holm(p_values), significant)
+
+
+def test_equivalence_is_the_larger_of_two_one_sided_tests():
+  # Mean 0 and standard deviation 1: both tests have the t of the first test.
+  above = 0.5 - 12**0.5 / (2 * 14**0.5)
+  differences = np.array([-1.0, 0.0, 1.0])
+  assert significance.equivalence(differences, 2.0) == pytest.approx(above)
+  # The mean 3 is not below the margin 2.
+  assert significance.equivalence(differences + 3, 2.0) > 0.5
+  assert significance.equivalence(differences[:1], 2.0) is None
