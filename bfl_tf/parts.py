@@ -80,7 +80,8 @@ class Sent(NamedTuple):
 
   Attributes:
     model: The model that the client sends.
-    memory: What the client keeps if the server accepts the update.
+    memory: The next memory, which the client keeps if the server accepts the
+      update.
     report: Scalars for the columns `<name>_<key>` of `metrics.csv`, which the
       server averages over the accepted clients.
     extra: A vector that the server cannot compute itself, such as samples. Its
@@ -147,7 +148,7 @@ class Outcome(NamedTuple):
 
   Attributes:
     model: The next model.
-    slot: What the part keeps from round to round; None if it keeps nothing.
+    slot: The next slot, or None.
     report: Columns of `metrics.csv`.
     groups: Models by name of the group. A group is a sequence that may make its
       members on demand. The round scores groups, and does not store them.

@@ -53,6 +53,8 @@ class Summary(TypedDict):
   rounds: int
   final: dict[str, float]
   temperature: float | None
+  posterior_factor: float | None
+  factors: tuple[float, ...] | None
   members: tuple[str, ...] | None
 
 

@@ -109,7 +109,7 @@ def _flags_of(method) -> Iterator[str]:
     many = isinstance(value, tuple | list)
     yield f'--{key}={",".join(value) if many else value}'
   for key in ('needs', 'tune'):
-    if pairs := vars(method)[key].items():
+    if pairs := getattr(method, key).items():
       yield f'--{key}={",".join(f"{flag}={text}" for flag, text in pairs)}'
 
 

@@ -21,6 +21,7 @@ An unknown name in --scores is found only after the runs, which are kept.
 import dataclasses
 import os
 import pathlib
+import statistics
 
 from absl import flags
 
@@ -277,7 +278,7 @@ def _choose(points, trials, space, root):
     if best is None:
       continue
     values, mean = best
-    chosen[name] = values, of[values]
+    chosen[name] = values, _with_factor(of[values], runs[values])
     print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
     for axis in search_space.axes_of(of[values].config, axes):
       tried = [t.values[axis.key] for t in of.values() if axis.key in t.values]
@@ -290,6 +291,19 @@ def _choose(points, trials, space, root):
   if lines:
     tables.write_csv(root / 'trials.csv', lines)
   return chosen
+
+
+def _with_factor(trial, runs):
+  """Returns a trial with the factor of the posterior that its runs chose.
+
+  The final runs have no validation examples to choose it.
+  """
+  summaries = [run_files.read_summary(run.directory) for run in runs]
+  factors = [each.get('posterior_factor', -1) for each in summaries]
+  if min(factors) < 0:  # The method has no posterior.
+    return trial
+  config = trial.config.replace(posterior_factor=statistics.median(factors))
+  return trial._replace(config=config)
 
 
 def _fill(several, runs):

@@ -17,7 +17,7 @@ _LAYERS = (
   ('files', 'seeds', 'version'),
   ('declare', 'run_files', 'trees'),
   ('weights',),
-  ('metrics', 'data', 'models'),
+  ('metrics', 'data', 'models', 'parts'),
   ('statistics', 'training', 'plots'),
   ('clients',),
   ('server',),

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf import federation, training
+from bfl_tf import parts as parts_lib
 from bfl_tf.config.config import Config
 from bfl_tf.models import layers as own
 from experiments.papers.noniid_techniques import gradient_noise
@@ -143,12 +144,12 @@ def test_draws_of_the_curvature_have_distinct_seeds(monkeypatch):
   assert_distinct(monkeypatch, 1, 3 * 3 * 2, **network, **chosen)
 
 
-class Shared(training.Part):
+class Shared(parts_lib.Local):
   """A part whose clients share a draw in each step."""
 
   name = 'shared'
 
-  def after_step(self, mean, carry, step):
+  def after(self, mean, carry, step):
     return tf.random.stateless_normal(mean.shape, step.common_seed), carry
 
 

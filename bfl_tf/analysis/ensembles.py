@@ -59,6 +59,8 @@ def write(
     'final': {k: v for k, v in scores.items() if metrics.find(k) and v == v},
     'members': [str(each) for each in paths],
     'temperature': None,
+    # -1 for the default of a run.
+    'factors': [each.get('posterior_factor', -1) for each in summaries],
   }
   for name in ('num_trainable', 'num_variational', 'train_seconds'):
     summary[name] = sum(each[name] for each in summaries)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bfl_tf import training
 from bfl_tf.analysis import model
+from bfl_tf.federation import prediction
 from bfl_tf.startup import tf
 
 _NAME = 'saved_model'
@@ -65,7 +66,7 @@ class _Module(tf.Module):
     trained = runs[0]
     predictors = [run.predictor(training.strategies(1)[0]) for run in runs]
     for predictor, run in zip(predictors, runs):
-      predictor.load(run.weights)
+      predictor.load(prediction.scaled(run.weights, run.factor))
     # TensorFlow saves only the attributes of a module.
     self._models = [predictor.model for predictor in predictors]
     inputs, classes = trained.task.inputs, tf.constant(trained.task.classes)

@@ -9,7 +9,7 @@ import numpy as np
 from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
-from bfl_tf.federation import run_data
+from bfl_tf.federation import evaluation, run_data
 from bfl_tf.runs import directory, flags_file, task
 
 
@@ -89,6 +89,9 @@ def load_run(
   trained.task.check_examples(path, found)
   dataset = shares.without_small_sites(dataset, 'test', min_site_examples)
   held, test = dataset.calibration, dataset.test
+  fitted = trained.factor is not None and config.posterior_factor < 0
+  if held is not None and fitted and not len(dataset.validation.y):
+    _, held = evaluation.halves(dataset)  # The others chose the factor.
   if calibrate_on_test and held is not None:
     raise ValueError(
       f'{path} held out a calibration share: remove --calibrate_on_test.'

@@ -52,14 +52,23 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
   if sites_own:
     return _read(path)
   summary, clients = run_files.read_summary(path), directory.read_clients(path)
-  temperature, members = map(summary.get, ('temperature', 'members'))
-  if members is None:
-    return _read(path, clients, temperature)
-  places = [path / run_files.ENSEMBLE / str(n) for n in range(len(members))]
-  return Ensemble([_read(place, clients) for place in places], temperature)
+  temperature = summary.get('temperature')
+  factors = summary.get('factors')
+  if factors is None:
+    factor = summary.get('posterior_factor')
+    return _read(path, clients, temperature, factor)
+  runs = [
+    _read(
+      path / run_files.ENSEMBLE / str(number),
+      clients,
+      factor=None if factor < 0 else factor,
+    )
+    for number, factor in enumerate(factors)
+  ]
+  return Ensemble(runs, temperature)
 
 
-def _read(path, clients=(), temperature=None) -> Trained:
+def _read(path, clients=(), temperature=None, factor=None) -> Trained:
   """Reads flags, task and checkpoint of a run."""
   config = flags_file.read_config(path)
   if config.mixed_precision and not training.has_mixed_precision():
@@ -82,7 +91,7 @@ def _read(path, clients=(), temperature=None) -> Trained:
       config.predictor,
     )
   return Trained(
-    config, task, state.model, temperature, members, state, clients
+    config, task, state.model, temperature, members, state, clients, factor
   )
 
 
@@ -203,6 +212,8 @@ class Trained:
       without --calibration_fraction.
     members: Models that predict together in place of `weights`; usually empty.
     clients: Names of the clients: of their sites, otherwise numbers as text.
+    factor: Factor on the standard deviations of the posterior in predictions;
+      None for the default of the run.
   """
 
   def __init__(
@@ -214,10 +225,14 @@ class Trained:
     members: Sequence[weights_lib.Weights] = (),
     state: state_lib.State | None = None,
     clients: Sequence[str] = (),
+    factor: float | None = None,
   ):
     self.config, self.task, self.weights = config, task, weights
     self.temperature, self.members = temperature, members
     self.state, self.clients = state, clients
+    if factor is None and config.posterior_factor >= 0 and weights.loc.size:
+      factor = config.posterior_factor
+    self.factor = factor
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns a copy with other weights; both share their predictors."""
@@ -346,7 +361,8 @@ class Trained:
 
     `--predict_with` chooses samples of the posterior or its mean. With a
     posterior over all weights (`--client_parts=swag`, or
-    `--client_optimizer=ivon` or `laplace`), one sample is the mean.
+    `--client_optimizer=ivon` or `laplace`), one sample is the mean. The
+    standard deviations have the attribute `factor` as a factor.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
@@ -378,7 +394,7 @@ class Trained:
     of: Any = prediction.mixture if self.members else prediction.predict
     return of(
       self._predictors,
-      self.members or self.weights,
+      self.members or prediction.scaled(self.weights, self.factor),
       self._raw(x),
       seed=self.draws(seed),
       num_samples=self.num_samples(num_samples),
@@ -428,7 +444,9 @@ class Trained:
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns the number of samples of `predict`; None for the default."""
     if wanted is None:
-      return self.inference.num_samples(self.config.final_num_mc_samples)
+      return prediction.num_samples(
+        self.inference, self.config.final_num_mc_samples, self.factor
+      )
     if not isinstance(wanted, int | np.integer) or wanted < 1:
       raise ValueError(
         f'num_samples must be a positive integer, got {wanted!r}.'

@@ -243,9 +243,18 @@ class Evaluation:
   )
   predict_with: str = setting(
     'auto',
-    'Predictions of a posterior: its samples, or its mean; auto is samples, '
-    'except for the client optimizer laplace.',
-    choices=('auto', 'samples', 'mean'),
+    'Predictions of a posterior: its samples, its mean, or samples of the '
+    'network linearized at the mean; auto is samples, except for the client '
+    'optimizer laplace.',
+    choices=('auto', 'samples', 'mean', 'linearized'),
+  )
+  posterior_factor: float = setting(
+    -1.0,
+    'Factor on the standard deviations of a Gaussian posterior in predictions; '
+    '0 predicts with its mean. -1 chooses it after the last round by the NLL '
+    'of validation examples, or else of half of the calibration examples; '
+    'without them, it is 1 for samples and 0 for the mean (--predict_with).',
+    ge=-1,
   )
   num_mc_samples: int = setting(
     10, 'Number of Monte Carlo samples per evaluation.', ge=1

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, seeds, statistics, training
+from bfl_tf import data, metrics, seeds, statistics, training
 from bfl_tf.federation import ensembles, personal, prediction
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
@@ -28,7 +28,9 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   """
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _subset(dataset.test, config)
-  predictive, groups = _predict(experiment, result, test, last, 'evaluation')
+  factor = _factor(experiment, result.state.model, last)
+  of_round = experiment, result, last, factor
+  predictive, groups = _predict(*of_round, test, 'evaluation')
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
   scores = of_test(config, dataset, likelihood, predictive, test.y)
@@ -40,7 +42,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   )
   validation = dataset.validation
   if len(validation.y):
-    held, _ = _predict(experiment, result, validation, last, 'validation')
+    held, _ = _predict(*of_round, validation, 'validation')
     of_held = _score(likelihood, held, validation.y, config.num_bins)
     for name, value in of_held.items():
       scores[f'validation_{name}'] = value
@@ -49,8 +51,12 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     initial = getattr(experiment.plan.objective, 'initial_scale', 0)
     if initial:
       scores['scale_ratio'] = scores['median_scale'] / initial
+  if factor is not None:
+    scores['posterior_factor'] = factor
   if last and dataset.calibration is not None:
-    scores['temperature'] = _temperature(experiment, result.state, likelihood)
+    scores['temperature'] = _temperature(
+      experiment, result.state, likelihood, factor
+    )
   return RoundScores(scores, predictive, groups)
 
 
@@ -63,7 +69,45 @@ def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:
   return scores
 
 
-def _temperature(experiment, state, likelihood):
+def _factor(experiment, model, last) -> float | None:
+  """Returns the factor on the standard deviations, or None for the default."""
+  config, held = experiment.config, held_for_factor(experiment.dataset)
+  if config.predict_with == 'mean' or config.predictor or not model.loc.size:
+    return None
+  if config.posterior_factor >= 0:
+    return config.posterior_factor
+  if not last or held is None:
+    return None
+  return prediction.fitted_factor(
+    experiment.workers,
+    model,
+    held,
+    seed=seeds.named(config.seed, 'posterior_factor'),
+    num_samples=config.num_mc_samples,
+  )
+
+
+def held_for_factor(dataset: data.Dataset) -> data.Split | None:
+  """Returns the examples that the factor of a posterior is chosen by.
+
+  They are the validation examples, or else a half of the calibration examples.
+  """
+  if len(dataset.validation.y):
+    return dataset.validation
+  held = dataset.calibration
+  return halves(dataset)[0] if held is not None and len(held.y) > 1 else None
+
+
+def halves(dataset: data.Dataset) -> tuple[data.Split, data.Split]:
+  """Returns two halves of the calibration examples, for fits and thresholds."""
+  held = dataset.calibration
+  assert held is not None
+  order = seeds.generator(0, 'calibration_halves').permutation(len(held.y))
+  first, second = np.sort(order[::2]), np.sort(order[1::2])
+  return held.take(first), held.take(second)
+
+
+def _temperature(experiment, state, likelihood, factor):
   """Returns the fitted temperature of the stored model.
 
   That is the global model, or the stored group of `--predictor`. The
@@ -71,14 +115,16 @@ def _temperature(experiment, state, likelihood):
   the factor on the standard deviation.
   """
   config, held = experiment.config, experiment.dataset.calibration
+  if factor is not None and not len(experiment.dataset.validation.y):
+    held, _ = halves(experiment.dataset)
   plan, samples = experiment.plan, config.final_num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, 'evaluation', state.round),
-    'num_samples': plan.inference.num_samples(samples),
+    'num_samples': prediction.num_samples(plan.inference, samples, factor),
   }
   members = state_lib.stored(plan.servers, config.predictor, state)
   predict: Any = prediction.mixture if members else prediction.predict
-  model = members or state.model
+  model = members or prediction.scaled(state.model, factor)
   found = predict(experiment.workers, model, held.x, **options)
   if not np.all(np.isfinite(found.mean)):
     return np.nan
@@ -106,13 +152,15 @@ def _subset(test, config):
   return test.take(chosen)
 
 
-def _predict(experiment, result, split, last, purpose):
+def _predict(experiment, result, last, factor, split, purpose):
   """Predicts with the scored model, and with the round's groups of models."""
   config, workers, state = experiment.config, experiment.workers, result.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, purpose, state.round),
-    'num_samples': experiment.plan.inference.num_samples(samples),
+    'num_samples': prediction.num_samples(
+      experiment.plan.inference, samples, factor
+    ),
   }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'
@@ -122,7 +170,8 @@ def _predict(experiment, result, split, last, purpose):
     )
   if groups and config.predictor:
     return groups.unions[config.predictor], groups
-  return prediction.predict(workers, state.model, split.x, **options), groups
+  model = prediction.scaled(state.model, factor)
+  return prediction.predict(workers, model, split.x, **options), groups
 
 
 def _score_classes(predictive, labels, names):

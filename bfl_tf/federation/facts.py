@@ -23,7 +23,7 @@ from bfl_tf.server import pooling
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-  """What `Part.check` may read of a run, and how it rejects it.
+  """The argument of `Part.check`: a run, and how to reject it.
 
   Attributes:
     plan: The `federation.Plan`.
@@ -64,7 +64,7 @@ class Facts:
     """Raises a ValueError unless the condition is true.
 
     Args:
-      what: What the part needs, and the fix, without a full stop.
+      what: The need of the part and the fix, without a full stop.
     """
     if not condition:
       raise ValueError(f'{self.flag} needs {what}.')

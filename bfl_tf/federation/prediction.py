@@ -6,8 +6,66 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bfl_tf import seeds, training, weights
+from bfl_tf import data, metrics, seeds, training, weights
 from bfl_tf.server import posteriors
+
+# Factors that `fitted_factor` chooses from.
+FACTORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+
+
+def num_samples(
+  inference: training.Inference, wanted: int, factor: float | None
+) -> int:
+  """Returns the number of samples that a posterior needs: `wanted`, or 1.
+
+  Args:
+    factor: Factor on the standard deviations; None for the default of the run.
+  """
+  if factor is None:
+    return inference.num_samples(wanted)
+  return wanted if factor else 1
+
+
+def scaled(model: weights.Weights, factor: float | None) -> weights.Weights:
+  """Returns a model with a factor on its standard deviations."""
+  if factor in (None, 1) or not model.loc.size:
+    return model
+  if not factor:
+    return model.at_a_point()
+  number = np.float32(factor)
+  return model._replace(
+    scale=np.maximum(number * model.scale, weights.POINT_SCALE),
+    factor=number * model.factor,
+  )
+
+
+def fitted_factor(
+  workers: Sequence[training.Predictor],
+  model: weights.Weights,
+  held: data.Split,
+  *,
+  seed: np.ndarray,
+  num_samples: int,
+) -> float:
+  """Returns the factor of `FACTORS` with the lowest NLL on held-out examples.
+
+  0, the mean, replaces it if no factor has a finite NLL. Arguments as in
+  `predict`.
+  """
+
+  def nll(factor):
+    found = predict(
+      workers,
+      scaled(model, factor),
+      held.x,
+      seed=seed,
+      num_samples=num_samples if factor else 1,
+    )
+    evaluation = workers[0].likelihood.evaluation(found, held.y)
+    value = metrics.summarize(evaluation)['nll']
+    return value if np.isfinite(value) else np.inf
+
+  return min(FACTORS, key=nll)
 
 
 def predict(
@@ -28,14 +86,21 @@ def predict(
   Args:
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
-    num_samples: Number of samples; with 1, a posterior over all weights
-      predicts with its mean.
+    num_samples: Number of samples; with 1, a posterior over all weights or a
+      linearized model predicts with its mean.
 
   Returns:
     The predictions, bit-for-bit identical for any number of workers; NaN if no
     sample has finite predictions.
   """
-  if workers[0].inference.scope != 'all' or num_samples == 1:
+  inference = workers[0].inference
+  if inference.is_linearized and num_samples > 1:
+    draws = sample(workers, model, seeds.child(seed, 0), num_samples)
+    changes = (draw.mean - model.mean for draw in draws)
+    return _mixed(
+      workers, training.predict_linearized(workers, model, changes, x)
+    )
+  if inference.scope != 'all' or num_samples == 1:
     return training.predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
@@ -52,12 +117,18 @@ def mixture(
   num_samples: int = 1,
 ) -> training.Predictive:
   """Predicts with the mixture of models; arguments as in `predict`."""
-  mixtures = training.Mixtures(workers[0].likelihood)
-  for name, member in training.predict_members(
+  found = training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples
-  ):
+  )
+  return _mixed(workers, (member for _, member in found))
+
+
+def _mixed(workers, found) -> training.Predictive:
+  """Returns the mixture of predictions that are finite."""
+  mixtures = training.Mixtures(workers[0].likelihood)
+  for member in found:
     last = member
-    mixtures.add(name, member)
+    mixtures.add('S', member)
   return mixtures.union(['S']) if 'S' in mixtures else last
 
 

@@ -314,8 +314,9 @@ class Run:
       'num_variational': layout.size('loc'),
       'train_seconds': sum(row['train_seconds'] for row in rows[1:]),
     }
-    if 'temperature' in rows[-1]:
-      summary['temperature'] = rows[-1]['temperature']
+    for name in ('temperature', 'posterior_factor'):
+      if name in rows[-1]:
+        summary[name] = rows[-1][name]
     path = self._directory.path
     if self._draw_plots and (path / run_files.PREDICTIONS).exists():
       plots.draw_run(path, self._config.num_bins)

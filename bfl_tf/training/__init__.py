@@ -27,6 +27,7 @@ from bfl_tf.training.optimizers import OPTIMIZERS
 from bfl_tf.training.prediction import (
   Mixtures,
   predict,
+  predict_linearized,
   predict_members,
   recalibrate,
 )

@@ -15,7 +15,7 @@ from bfl_tf.training.chain import Chain
 
 
 class Traced(NamedTuple):
-  """What a trace of `begin` and `end` of the parts shows.
+  """Result of `trace`.
 
   Attributes:
     result: `tf.TensorSpec`s of the result of `Worker.train`. Dimensions that a

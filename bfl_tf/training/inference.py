@@ -28,6 +28,8 @@ class Inference:
     has_random_layers: Whether two predictions with the same weights differ:
       layers draw weights or dropout masks.
     by_samples: Whether samples of the posterior, not its mean, predict.
+    is_linearized: Whether the model, linearized at the mean, predicts with
+      samples of the posterior.
     is_sampled: Whether the variables contain a sample of the posterior while
       the gradient is computed, not its mean.
   """
@@ -40,6 +42,7 @@ class Inference:
   owner: str = ''
   has_random_layers: bool = False
   by_samples: bool = True
+  is_linearized: bool = False
 
   is_sampled: ClassVar[bool] = False
 
@@ -56,6 +59,7 @@ class Inference:
   def num_samples(self, wanted: int) -> int:
     """Returns the number of samples that a posterior needs: `wanted`, or 1."""
     is_random = self.scope == 'all' and self.by_samples
+    is_random |= self.is_linearized
     return wanted if is_random else self.num_layer_samples(wanted)
 
   def num_layer_samples(self, wanted: int) -> int:
@@ -212,8 +216,8 @@ def resolve(
   Args:
     members: Role, name and instance of each component that may own a posterior:
       the variant, the optimizer and the client parts.
-    predict_with: 'samples' or 'mean' of the posterior; 'auto' is 'samples',
-      unless the owner states `predicts_with_mean`.
+    predict_with: 'samples' or 'mean' of the posterior, or 'linearized'; 'auto'
+      is 'samples', unless the owner states `predicts_with_mean`.
 
   Raises:
     ValueError: Two components would each own the posterior.
@@ -232,12 +236,19 @@ def resolve(
       'With --variant=deterministic or mc_dropout, layers have no posterior.'
     )
   is_random = variant.is_random
+  linearized = predict_with == 'linearized'
   if not owners:
+    if linearized:
+      raise ValueError(
+        '--predict_with=linearized needs a Gaussian posterior: set '
+        '--variant=flipout, --client_optimizer=ivon or laplace, or '
+        '--client_parts=swag.'
+      )
     return Inference(
       has_random_layers=is_random, by_samples=predict_with != 'mean'
     )
   ((role, name, made),) = owners
-  by_mean = predict_with == 'mean' or (
+  by_mean = predict_with in ('mean', 'linearized') or (
     predict_with == 'auto' and getattr(made, 'predicts_with_mean', False)
   )
   known: dict[str, Any] = {
@@ -245,6 +256,7 @@ def resolve(
     'owner': name,
     'has_random_layers': is_random,
     'by_samples': not by_mean,
+    'is_linearized': linearized,
   }
   if made is optimizer:
     return OptimizerInference(made, 'all', optimizer=optimizer, **known)

@@ -46,6 +46,19 @@ def predict(
   return found
 
 
+def predict_linearized(
+  workers: Sequence,
+  model: weights.Weights,
+  changes: Iterable[np.ndarray],
+  x: np.ndarray,
+) -> Iterator[Predictive]:
+  """Yields the predictions of the linearized model for each change of means.
+
+  Arguments as in `Predictor.predict_linearized`.
+  """
+  yield from _predict_each(workers, ((model, each) for each in changes), x)
+
+
 def predict_members(
   workers: Sequence,
   groups: Mapping[str, Sequence[weights.Weights]],
@@ -73,9 +86,11 @@ def _predict_each(
   workers: Sequence,
   models: Iterable[tuple[weights.Weights, np.ndarray]],
   x: np.ndarray,
-  num_samples: int,
+  num_samples: int = 0,
 ) -> Iterator[Predictive]:
   """Yields the predictions of models with their seeds, in order.
+
+  Without samples, a change of the means is in the place of the seed.
 
   A worker without work continues with the next model, so that no worker waits
   for another one at the end of a model.
@@ -90,14 +105,16 @@ def _predict_each(
     for number, model_and_seed in enumerate(models)
     for part in parts
   )
-  loaded: dict[int, int] = {}
+  loaded: dict[int, weights.Weights] = {}
 
   def call(worker, job):
     number, model, seed, part = job
-    if loaded.get(id(worker)) != number:
+    if loaded.get(id(worker)) is not model:
       worker.load(model)
-      loaded[id(worker)] = number
+      loaded[id(worker)] = model
     start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
+    if not num_samples:
+      return number, start, worker.predict_linearized(x[start:end], seed)
     return number, start, worker.predict(x[start:end], seed, num_samples)
 
   found: dict[int, dict[int, Predictive]] = {}

@@ -58,6 +58,7 @@ class Predictor:
     num_outputs = self.model.output_shape[-1]
     self._num_means = 1 if likelihood.is_numeric else num_outputs
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
+    self._linearized: tf.types.experimental.PolymorphicFunction | None = None
     scalar = tf.TensorSpec([], tf.int32)
     self._signature = [
       tf.TensorSpec([None, *inputs.shape], inputs.dtype),
@@ -89,6 +90,48 @@ class Predictor:
       if num_samples == 1:
         return as_numpy(self._predict_once(x, seed))
       return as_numpy(self._predict(x, seed, num_samples))
+
+  def predict_linearized(
+    self, x: np.ndarray, change: np.ndarray
+  ) -> predictive.Predictive:
+    """Predicts with the model linearized at the loaded means.
+
+    The outputs are f(x; m) + J(x) (w - m), by one forward pass with a
+    Jacobian-vector product (Immer et al. 2021).
+
+    Args:
+      x: `[num_examples, ...]` raw examples.
+      change: `[num_trainable]` float32, w - m.
+    """
+    if self._linearized is None:
+      size = self.layout.num_trainable()
+      signature = [self._signature[0], tf.TensorSpec([size])]
+      self._linearized = tf.function(self._linearized_batches, signature)
+    with tf.device(self.device):
+      return as_numpy(self._linearized(x, change))
+
+  def _linearized_batches(self, x, change):
+    shapes = [variable.shape for variable in self.variables.mean]
+    tangents = weights.unflatten(change, shapes)
+
+    def predict(batch):
+      inputs = preprocessing.normalize(batch, self.inputs.mean, self.inputs.std)
+      rhos, nothing = (
+        self.variables.untransformed_scale,
+        tf.zeros([2], tf.int32),
+      )
+      with (
+        tf.autodiff.ForwardAccumulator(
+          self.variables.mean, tangents
+        ) as accumulator,
+        models.scope(nothing, rhos, 'none'),
+      ):
+        outputs = self.model(inputs, training=False)
+      found = self.likelihood.moments(outputs + accumulator.jvp(outputs))
+      zeros = predictive.Welford.zeros([tf.shape(batch)[0], self._num_means])
+      return zeros.add(found).predictive()
+
+    return self._in_batches(x, predict)
 
   def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
     """Returns the statistics of batch normalization on a batch.
@@ -138,6 +181,12 @@ class Predictor:
     self, x: tf.Tensor, seed: tf.Tensor, num_samples: int
   ) -> predictive.Predictive:
     """Returns the result of `predict` as tensors, for use in a graph."""
+    return self._in_batches(
+      x, lambda batch: self._predict_batch(batch, seed, num_samples)
+    )
+
+  def _in_batches(self, x, predict):
+    """Predicts examples in batches, by a function of a batch."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(
@@ -148,7 +197,7 @@ class Predictor:
       for _ in predictive.Predictive._fields[1:]
     ]
     for start in tf.range(0, count, size):
-      batch = self._predict_batch(x[start : start + size], seed, num_samples)
+      batch = predict(x[start : start + size])
       place = start // size
       probs = probs.write(place, batch.mean)
       others = [a.write(place, v) for a, v in zip(others, batch[1:])]

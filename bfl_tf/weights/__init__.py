@@ -20,6 +20,7 @@ from bfl_tf.weights.arrays import (
   marginal_scale,
   natural,
   of_natural,
+  POINT_SCALE,
   Weights,
 )
 from bfl_tf.weights.layout import (

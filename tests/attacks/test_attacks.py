@@ -62,7 +62,7 @@ def test_a_label_flip_client_trains_on_flipped_labels():
   some, experiment, state = arrivals(**settings('label_flip'))
   (client, *_) = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
   work = federation.client_task(
-    experiment.method,
+    experiment.plan,
     experiment.broadcast(state),
     client,
     experiment.partition[client],

@@ -1,10 +1,9 @@
 """Clients with Gaussian likelihoods or quadratic losses, for tests."""
 
 import numpy as np
-import tensorflow as tf
 import toys
 
-from bfl_tf import statistics, training, weights
+from bfl_tf import parts, statistics, training, weights
 from bfl_tf.federation import client as client_lib
 
 # Natural parameters eta of the likelihoods, by client.
@@ -29,22 +28,20 @@ def moments(of_eta):
 def answer(experiment, state, client, train):
   """Returns a client's reply with the model of `train`.
 
-  Its arguments are the part, the arguments of `begin` and `prior`, the carry,
-  and the client's work.
+  Its arguments are the part, the carry, and the client's work.
   """
-  (part,) = experiment.method.parts
-  size = len(experiment.partition[client])
-  kept = state.memories.get(client, experiment.method.fresh_memory(state.model))
-  slot = state.slots.get(part.name)
-  arguments = state.model, slot, kept.get(part.name)
-  work = client_lib.work(experiment.method, state.round, client, size)
-  carry = part.begin(*arguments)
-  model = train(part, arguments, carry, work)
-  trace = toys.trace(experiment.method, state.round, client, size)
-  result = training.Chain([part]).finish(model, (carry,), trace)
-  sent = tf.nest.map_structure(np.asarray, result)
+  plan, size = experiment.plan, len(experiment.partition[client])
+  (part,) = plan.locals
+  memory = plan.fresh_memory(state.model) | state.memories.get(client, {})
+  chain = training.Chain([part])
+  ctx = toys.context(state.model, plan.shared(state.slots))
+  _, (carry,) = chain.begin(ctx, memory)
+  work = client_lib.work(plan, state.round, client, size)
+  model = train(part, carry, work)
+  trace = toys.trace(plan, state.round, client, size)
+  result = parts.numpy(chain.end(model, (carry,), trace))
   return client, statistics.ClientUpdate(
-    client, size, *sent[:2], sent[3], sent[2]
+    client, size, result.model, result.extras, result.trace, result.memory
   )
 
 
@@ -53,9 +50,10 @@ def engine(experiment, state, clients):
   """Returns the exact optimum of each client with a Gaussian likelihood."""
   for client in clients:
 
-    def train(part, arguments, carry, work, client=client):
-      likelihood = LIKELIHOODS[client] / part.prior_weight
-      loc, scale = moments(part.prior(*arguments).numpy() + likelihood)
+    def train(part, carry, work, client=client):
+      prior = part.prior(carry)
+      likelihood = LIKELIHOODS[client] / prior.weight
+      loc, scale = moments(prior.eta.numpy() + likelihood)
       return state.model._replace(loc=loc, scale=scale)
 
     yield answer(experiment, state, client, train)
@@ -70,7 +68,7 @@ def solving(experiment, state, clients):
   """Trains each client until its gradient, changed by its part, is zero."""
   for client in clients:
 
-    def train(part, arguments, carry, work, client=client):
+    def train(part, carry, work, client=client):
       step = training.Step(1.0, 1.0, None, np.float32(work.num_examples))
       zero = np.zeros(15, np.float32)
       # The gradient is linear.
@@ -89,18 +87,14 @@ def descending(experiment, state, clients):
   momentum = experiment.config.get('sgd.momentum') or 0.0
   for client in clients:
 
-    def train(part, arguments, carry, work, client=client):
+    def train(part, carry, work, client=client):
       mean, velocity = state.model.mean, 0.0
       for rate in np.float32(work.rates):
         step = training.Step(1.0, rate, None, np.float32(work.num_examples))
-        gradient = slope(client, mean)
-        if part.has('gradient'):
-          gradient = part.gradient(gradient, mean, carry, step)
+        gradient = part.gradient(slope(client, mean), mean, carry, step)
         velocity = momentum * velocity + gradient
         mean = mean - rate * velocity
-        if part.has('after_step'):
-          moved, _ = part.after_step(mean, carry, step)
-          mean = mean if moved is None else moved
+        mean, _ = part.after(mean, carry, step)
       return state.model.replace_mean(mean)
 
     yield answer(experiment, state, client, train)

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 import toys
 
+from bfl_tf import parts, statistics
+from bfl_tf.methods import bayes_admm
+
 ADMM = {
   'client_optimizer': 'ivon',
   'client_parts': ('bayes_admm',),
-  'pooling': 'llp',
   'weighting': 'equal',
   'ivon.prior_scale': conjugate.PRIOR_SCALE,
   'ivon.initial_scale': 0.4,
@@ -36,10 +38,11 @@ def test_the_error_with_conjugate_clients_follows_the_recursion(rho, damping):
 def test_clients_and_server_agree_on_the_duals():
   experiment = toys.experiment(**ADMM, batch_size=150)
   *_, last = toys.rounds(experiment, 3)
-  (part,) = experiment.method.parts
+  (part,) = experiment.plan.locals
   slot = last.state.slots['bayes_admm']
   kept = [memory['bayes_admm'] for memory in last.state.memories.values()]
-  known = sum(part.dual(slot, moved).numpy() for moved in kept)
+  ctx = toys.context(last.state.model, part.shared(slot))
+  known = sum(part.dual(ctx, moved).numpy() for moved in kept)
   known += [[0], [conjugate.PRIOR_SCALE**-2]]
   np.testing.assert_allclose(known, slot['known'], rtol=1e-9)
 
@@ -57,9 +60,10 @@ def test_a_client_that_joins_late_does_not_change_the_limit():
 
 
 def test_a_negative_precision_is_rejected_with_the_damping_flag():
-  experiment = toys.experiment(**ADMM)
-  (begin,), (stage,) = toys.rounds(experiment, 0), experiment.method.stages
-  sums = {'dual': np.full([2, 15], -1e3), 'sent': np.ones(2), 'weight': 1.0}
-  results = {stage.statistics[0]: sums}
+  part = bayes_admm.BayesADMM(run=parts.RunFacts(num_clients=6))
+  model = toys.model(np.zeros(15), 0.4)
+  update = statistics.ClientUpdate(0, 1, model)
+  sums = {**part.terms(update, 1.0, model), 'weight': 1.0, 'max_weight': 1.0}
+  sums['moved'] = np.full([2, 15], -1e3)
   with pytest.raises(ValueError, match=r'bayes_admm\.damping'):
-    stage(begin.state, begin.state.model, None, results, None)
+    toys.stepped(part, model, model, part.slot(model), sums)

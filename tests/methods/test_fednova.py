@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, statistics, training
+from bfl_tf import parts, statistics, training
 from bfl_tf.methods import fednova
 
 MOMENTUM = {'sgd.momentum': 0.9}
+
+
+def nova(*sgd):
+  return fednova.FedNova(run=parts.RunFacts(optimizer=training.SGD(*sgd)))
 
 
 def length(steps, momentum):
@@ -18,17 +22,17 @@ def length(steps, momentum):
 
 @pytest.mark.parametrize('rho, nesterov', [(0.0, 0), (0.9, 0), (0.9, 1)])
 def test_the_length_is_the_papers_norm_times_the_learning_rate(rho, nesterov):
-  stage = fednova.Stage(training.SGD(rho, bool(nesterov)))
+  part = nova(rho, bool(nesterov))
   for steps in (1, 7):
     norm = length(steps, rho)
     expected = 0.1 * (steps + rho * norm if nesterov else norm)
-    assert stage.length(np.full(steps, 0.1)) == pytest.approx(expected)
+    assert part.length(np.full(steps, 0.1)) == pytest.approx(expected)
 
 
 def test_the_length_counts_the_rate_of_each_step():
   # By hand: velocities 1 and 1.5, rates 0.2 and 0.1.
-  stage = fednova.Stage(training.SGD(0.5))
-  assert stage.length(np.array([0.2, 0.1])) == pytest.approx(0.35)
+  part = nova(0.5)
+  assert part.length(np.array([0.2, 0.1])) == pytest.approx(0.35)
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
@@ -56,8 +60,7 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
   optima = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]])
   sizes, steps, rate = [10, 20, 30], [1, 10, 3], 1e-3
   central = np.average(optima, axis=0, weights=sizes)
-  stage = fednova.Stage(training.SGD(momentum))
-  (statistic,) = stage.statistics
+  part = nova(momentum)
 
   def model(x):
     return toys.model(point=x)
@@ -72,10 +75,8 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
     for client, (end, rates, size) in enumerate(ends):
       update = statistics.ClientUpdate(client, size, model(end), rates=rates)
       weighed.append((update, size))
-    results = {statistic: statistics.reduced(statistic, weighed, model(x))[0]}
-    state = federation.State(0, model(x), {}, {})
-    state, _ = stage(state, model(x), model(x), results, None)
-    x = state.model.mean.astype(np.float64)
+    found = statistics.stepped(part, weighed, model(x)).model
+    x = found.mean.astype(np.float64)
     fedavg = np.average(
       [descended(fedavg, o, t, rate, momentum) for o, t in zip(optima, steps)],
       axis=0,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation
+from bfl_tf import federation, parts
 from bfl_tf.federation.engine import Local
+from bfl_tf.methods import pvi
 from bfl_tf.runs import checkpoints
 
-PARTS = {'client_parts': ('pvi',), 'pooling': 'dwc'}
-PVI = {'variant': 'flipout', **PARTS}
+PVI = {'variant': 'flipout', 'client_parts': ('pvi',)}
 PRIOR = {
   'flipout.prior_scale': conjugate.PRIOR_SCALE,
   'flipout.initial_scale': 0.4,
@@ -19,13 +19,11 @@ PRIOR = {
 
 
 def factors(experiment, state):
-  (part,) = experiment.method.parts
+  (part,) = experiment.plan.locals
+  ctx = toys.context(state.model, state.slots['pvi'])
   zero = np.zeros([2, state.model.loc.size])
   memories = {k: state.memories.get(k, {'pvi': zero}) for k in range(6)}
-  return [
-    part.factor(state.model, state.slots['pvi'], kept['pvi']).numpy()
-    for kept in memories.values()
-  ]
+  return [part.factor(ctx, kept['pvi']).numpy() for kept in memories.values()]
 
 
 @toys.Engine
@@ -46,7 +44,7 @@ def rejected(experiment, state, clients):
     ({'clients_per_round': 1, 'pvi.damping': 1}, 30, conjugate.engine),
     ({'clients_per_round': 4}, 40, rejected),
     (
-      {'server_step': ('momentum',), 'momentum.decay': 0.3},
+      {'server_parts': ('momentum',), 'momentum.decay': 0.3},
       30,
       conjugate.engine,
     ),
@@ -69,7 +67,7 @@ def test_the_posterior_is_the_prior_times_all_factors(
     product = np.sum(factors(experiment, state), 0) + [[0], [0.8**-2]]
     near = {'rtol': 1e-6, 'atol': 1e-6 * np.abs(product).max()}
     np.testing.assert_allclose(eta(state.model), product, **near)
-    if 'server_step' not in changes:
+    if 'server_parts' not in changes:
       sent = start + sum(kept['pvi'] for kept in state.memories.values())
       np.testing.assert_allclose(eta(state.model), sent, **near)
   if isinstance(engine, toys.Engine):
@@ -91,13 +89,13 @@ def test_the_error_with_conjugate_clients_falls_by_the_damping(damping):
 
 def test_a_client_at_its_optimum_sends_the_broadcast_model():
   experiment = toys.experiment(**PVI, **PRIOR)
-  (part,) = experiment.method.parts
+  (part,) = experiment.plan.locals
   *_, last = toys.rounds(experiment, 2)
   memory = last.state.memories[3]['pvi']
-  carry = part.begin(last.state.model, last.state.slots['pvi'], memory)
-  sent, _, kept = part.finish(last.state.model, carry, None)
-  assert toys.same(sent, last.state.model)
-  assert toys.same(kept, memory)
+  ctx = toys.context(last.state.model, last.state.slots['pvi'])
+  sent = part.end(last.state.model, part.begin(ctx, memory).carry, None)
+  assert toys.same(sent.model, last.state.model)
+  assert toys.same(sent.memory, memory)
 
 
 def test_pvi_with_one_client_equals_variational_inference():
@@ -112,18 +110,18 @@ def test_pvi_with_one_client_equals_variational_inference():
 
 def test_a_negative_cavity_precision_is_floored_and_counted():
   """The floor does not change the gradient of the mean, and it is counted."""
-  experiment = toys.experiment(**PVI, **PRIOR)
-  (part,) = experiment.method.parts
-  state = toys.rounds(experiment, 0)[0].state
+  run = parts.RunFacts(num_clients=6, prior_precision=0.8**-2)
+  part, model = pvi.PVI(run=run), toys.model(np.linspace(-1, 1, 15), 0.4)
+  ctx = toys.context(model, part.slot(model))
   memory = np.zeros([2, 15])
   memory[:, :3] = [[2.0], [9.0]]
-  shared = state.slots['pvi']
-  factor = part.factor(state.model, shared, memory).numpy()
-  shift, precision = eta(state.model) - factor
+  shift, precision = eta(model) - part.factor(ctx, memory).numpy()
   assert np.array_equal(precision < 0, np.arange(15) < 3)
-  held = part.prior(state.model, shared, memory).numpy()
+  carry = part.begin(ctx, memory).carry
+  held = part.prior(carry).eta.numpy()
   np.testing.assert_allclose(held[1, :3], 0.1 / 0.8**2, rtol=1e-6)
-  pull = held[0] - held[1] * state.model.loc
-  wanted = shift - precision * state.model.loc
+  pull = held[0] - held[1] * model.loc
+  wanted = shift - precision * model.loc
   np.testing.assert_allclose(pull, wanted, rtol=1e-5, atol=1e-6)
-  assert part.begin(state.model, shared, memory)[-1] == np.float32(0.2)
+  report = part.end(model, carry, None).report
+  assert report['floored_fraction'] == np.float32(0.2)

@@ -17,7 +17,7 @@ SETTINGS = {
   'num_rounds': 1,
   # The random updates below are far from the broadcast.
   'max_update_norm': 0.0,
-  'refine': ('store_updates',),
+  'server_parts': ('store_updates',),
 }
 
 
@@ -32,7 +32,7 @@ def replies(experiment, state, clients, change=0):
     rng = seeds.generator(0, 'made', client, change)
     model = update.model
     size = model.loc.size
-    rank = experiment.method.result_spec.model.factor.shape[0]
+    rank = experiment.plan.result_spec.model.factor.shape[0]
     drawn = {
       'loc': rng.normal(size=size),
       'scale': rng.uniform(0.1, 1.0, size),

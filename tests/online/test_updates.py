@@ -72,7 +72,7 @@ def test_replacing_a_client_changes_only_its_update():
   [
     {'client_parts': ('toys:Follower', 'swag')},
     {'client_parts': ('toys:Counter', 'swag')},
-    {'client_parts': ('pvi',), 'pooling': 'dwc', 'variant': 'flipout'},
+    {'client_parts': ('pvi',), 'pooling': 'auto', 'variant': 'flipout'},
   ],
 )
 def test_memories_and_slots_of_a_removed_client_are_removed(changes):
@@ -110,7 +110,7 @@ def test_the_binary_removes_and_adds_a_client(tmp_path):
   config = Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
     num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,
-    client_parts=('swag',), pooling='product', refine=('store_updates',),
+    client_parts=('swag',), pooling='product', server_parts=('store_updates',),
     settings={'swag.rank': 2, 'swag.period': 1},
   )  # fmt: skip
   runs.Run(config, tmp_path / 'run', False, draw_plots=False).execute()

@@ -35,7 +35,8 @@ def marginal(update):
 
 
 def reduce(rule, updates, reference):
-  return statistics.reduced(rule, zip(updates, WEIGHTS), reference)
+  found = statistics.stepped(rule, zip(updates, WEIGHTS), reference)
+  return found.model, found.report
 
 
 @every_rule

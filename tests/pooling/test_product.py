@@ -50,7 +50,9 @@ def updates(clients, sizes=None):
 
 def pooled(sent, name='product', order=None):
   weighed = [(sent[k], 1.0) for k in order or range(len(sent))]
-  return statistics.reduced(pooling.rule_of(name), weighed, sent[0].model)
+  rule = pooling.rule_of(name)
+  found = statistics.stepped(rule, weighed, sent[0].model)
+  return found.model, found.report
 
 
 @law

@@ -22,7 +22,8 @@ def pooled(name, loc, scale, buffers=None, **settings):
     model = weights.Weights(m, s, m, moving)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
     weighed.append((update, 1.0))
-  return statistics.reduced(rule, weighed, model)
+  found = statistics.stepped(rule, weighed, model)
+  return found.model, found.report
 
 
 @every_rule

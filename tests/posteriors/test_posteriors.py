@@ -1,11 +1,15 @@
 """Tests of FedBE's distributions."""
 
+import functools
+import types
+
 import numpy as np
 import pytest
+import tensorflow as tf
 import toys
 
-from bfl_tf import statistics, weights
-from bfl_tf.server import posteriors
+from bfl_tf import parts, statistics, weights
+from bfl_tf.server import posteriors, teacher_posteriors
 from experiments.papers.fedbe import released
 
 RNG = np.random.default_rng(0)
@@ -22,14 +26,18 @@ def updates(points, sizes):
   ]
 
 
-def reduce(statistic, clients, reference):
-  weighed = [(update, float(update.num_examples)) for update in clients]
-  return statistics.reduced(statistic, weighed, reference)[0]
+def fitted(fit, clients, reference):
+  shares = [
+    statistics.collected(fit, u, float(u.num_examples), reference)
+    for u in clients
+  ]
+  sums = statistics.values(functools.reduce(statistics.merge, shares))
+  return fit.distribution(None, sums, reference)[0]
 
 
 def test_the_fitted_gaussian_matches_equation_5():
-  found = reduce(
-    posteriors.FittedGaussian(),
+  found = fitted(
+    teacher_posteriors.Fitted(),
     [
       statistics.ClientUpdate(0, 1, model([0.0, 1.0], [0.0])),
       statistics.ClientUpdate(1, 3, model([4.0, 1.0], [4.0])),
@@ -46,8 +54,8 @@ def test_a_spread_of_1e_5_is_measured_in_float32():
   """E[w^2] - E[w]^2 in float32 would be 0 here, or negative."""
   points = 1.0 + 1e-5 * RNG.standard_normal([10, 50])
   points = points.astype(np.float32)
-  found = reduce(
-    posteriors.FittedGaussian(), updates(points, [1] * 10), model(np.ones(50))
+  found = fitted(
+    teacher_posteriors.Fitted(), updates(points, [1] * 10), model(np.ones(50))
   )
   expected = points.astype(np.float64).std(0)
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-4)
@@ -57,8 +65,9 @@ def test_the_released_fit_matches_hand_computed_values():
   """The two tensors have updates of length 2 and 4 along axes, and [0, +-1]."""
   reference = model([1.0, 1.0, 0.0, 0.0, 7.0])
   points = [[3.0, 1.0, 0.0, 1.0, 7.0], [1.0, 5.0, 0.0, -1.0, 7.0]]
-  fit = released.ReleasedGaussian(sizes=(2, 2, 1))
-  found = reduce(fit, updates(points, [1, 7]), reference)
+  shapes = [tf.TensorShape([size]) for size in (2, 2, 1)]
+  run = parts.RunFacts(layout=types.SimpleNamespace(shapes=shapes))
+  found = fitted(released.Released(run=run), updates(points, [1, 7]), reference)
   # Unit updates (1, 0) and (0, 1): mean 1/2, variance 1/4, mean length 3;
   # (0, 1) and (0, -1): mean 0, variance 0 (floored) and 1, length 1.
   # The third tensor does not change: length 0.
@@ -88,13 +97,6 @@ def test_simplex_samples_have_the_moments_of_the_dirichlet():
     variance = 0.25 / (2 * alpha + 1) * 64
     assert drawn.mean() == pytest.approx(4.0, abs=5 * (variance / 2e4) ** 0.5)
     assert drawn.var() == pytest.approx(variance, rel=0.05)
-
-
-def test_updates_are_sorted_by_client_id():
-  clients = updates([[1.0], [2.0], [3.0]], [1, 1, 2])
-  found = reduce(posteriors.Updates(), clients[::-1], model([0.0]))
-  assert [m.point[0] for m in found.models] == [1, 2, 3]
-  np.testing.assert_allclose(found.shares, [0.25, 0.25, 0.5])
 
 
 def test_samples_of_a_models_posterior_have_its_moments():

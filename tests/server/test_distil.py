@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import metrics, server, training
+from bfl_tf import metrics, parts, training
 from bfl_tf.federation import ensembles
 
 DISTIL = {
-  'refine': ('distil',),
+  'server_parts': ('distil',),
   'num_server_examples': 60,
   'distil.epochs': 5,
   'distil.batch_size': 12,
@@ -21,7 +21,7 @@ DISTIL = {
 }
 SEED = np.zeros(2, np.int32)
 STUDENTS = {
-  'refine': (of_papers.STUDENTS,),
+  'server_parts': (of_papers.STUDENTS,),
   'students.students': ('C:sgd', 'A+C+S:swa'),
 }
 
@@ -29,7 +29,7 @@ STUDENTS = {
 def run(path, **settings):
   """Runs a logistic regression; returns the summary and the last row."""
   changes = {'num_clients': 10, 'clients_per_round': 0, 'client_parts': ()}
-  changes |= {'server_step': (), 'num_rounds': 1} | settings
+  changes |= {'server_parts': (), 'num_rounds': 1} | settings
   summary = fake.train(path, fake.CONFIG.replace(**changes))
   return summary, toys.table(path / 'metrics.csv')[-1]
 
@@ -55,7 +55,7 @@ def test_groups_of_a_round_have_the_expected_models():
   spread = np.std([m.point for m in groups['C']], 0)
   sampled = np.std([m.point for m in groups['S']], 0)
   assert 0.2 < np.median(sampled / spread) < 3
-  watching = toys.experiment(**DISTIL | {'refine': ('ensemble',)})
+  watching = toys.experiment(**DISTIL | {'server_parts': ('ensemble',)})
   watched, others = toys.groups(watching)
   assert toys.same(watched.model, plain.model)
   assert set(others) == {'A', 'C', 'S'}
@@ -77,16 +77,17 @@ def test_fractions_are_of_the_total_number_of_steps():
   fractions = toys.experiment(
     **DISTIL | {'distil.swa_start': 0.4, 'distil.swa_cycle': 0.2}
   )
-  (one,), (two,) = (e.method.stages for e in (steps, fractions))
-  assert one.averaging == two.averaging
-  assert (two.averaging.start, two.steps_per_cycle) == (10, 5)
-  training_config = two.student.config
+  (one,), (two,) = (e.plan.servers for e in (steps, fractions))
+  assert two.num_steps(fractions.tools) == 25
+  assert one.averaging(25) == two.averaging(25)
+  assert (two.averaging(25).start, two.averaging(25).period) == (10, 5)
+  training_config = two.student(fractions.tools).config
   assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
   # The values that the error message recommends are valid for a single step.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
   advised = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
-  (three,) = toys.experiment(**DISTIL | fewest | advised).method.stages
-  assert three.steps_per_cycle == 1
+  (three,) = toys.experiment(**DISTIL | fewest | advised).plan.servers
+  assert three.averaging(1).period == 1
 
 
 def test_an_averaged_student_has_recalibrated_batch_statistics():
@@ -100,7 +101,7 @@ def test_an_averaged_student_has_recalibrated_batch_statistics():
 def test_the_student_learns_the_predictions_of_the_teachers():
   """After enough steps, the student is near the teachers' predictions."""
   settings = DISTIL | {
-    'server_step': (f'{__name__}:Spoil',),
+    'server_parts': (f'{__name__}:Spoil', 'distil'),
     'distil.epochs': 200,
     'distil.learning_rate': 0.5,
     'distil.swa_min_learning_rate': 0.2,
@@ -112,21 +113,20 @@ def test_the_student_learns_the_predictions_of_the_teachers():
   state, groups = toys.groups(experiment)
   x = experiment.dataset.train.x[experiment.server_indices]
   student = training.predict(experiment.workers, state.model, x, seed=SEED)
-  (_, distil) = experiment.method.stages
-  teachers = distil.predicted({'C': groups['C']}, SEED)[0].union('C')
+  (_, distil), own = experiment.plan.servers, {'C': groups['C']}
+  teachers = distil.predicted(experiment.tools, own, SEED)[0].union('C')
   agreement = np.mean(student.mean.argmax(-1) == teachers.mean.argmax(-1))
   assert agreement > 0.9
   assert np.abs(student.mean - teachers.mean).mean() < 0.08
 
 
-class Spoil(server.Stage):
-  """A stage that negates the average."""
+class Spoil(parts.Server):
+  """A part that negates the average."""
 
   name = 'spoil'
-  statistics = ()
 
-  def __call__(self, state, reference, pooled, statistics, seed):
-    return state._replace(model=pooled.replace_mean(-pooled.mean)), {}
+  def step(self, model, sums, slot, ctx):
+    return parts.Outcome(model.replace_mean(-model.mean))
 
 
 def test_distillation_from_labels_reaches_a_high_accuracy():
@@ -182,13 +182,13 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
 
 
-class Blown(training.Part):
+class Blown(parts.Local):
   """A client part with finite weights, but infinite outputs."""
 
   name = 'blown'
 
-  def finish(self, model, carry, trace):
-    return model._replace(point=tf.sign(model.point) * 1.8e19), None, None
+  def end(self, model, carry, trace):
+    return parts.Sent(model._replace(point=tf.sign(model.point) * 1.8e19))
 
 
 def test_diverged_teachers_are_rejected_and_counted(tmp_path):
@@ -207,15 +207,11 @@ def test_diverged_teachers_are_rejected_and_counted(tmp_path):
   assert (tmp_path / 'run' / 'summary.json').exists()
 
 
-def test_a_further_stage_does_not_change_the_draws_of_distillation():
-  """FedBE with and without another stage must be comparable by seed."""
+def test_a_further_part_does_not_change_the_draws_of_distillation():
+  """FedBE with and without another part must be comparable by seed."""
   alone, _ = toys.execute(toys.experiment(**DISTIL), 1)
-  with_more, _ = toys.execute(
-    toys.experiment(
-      **DISTIL, server_step=('momentum',), **{'momentum.decay': 0.0}
-    ),
-    1,
-  )
+  more = {'server_parts': ('momentum', 'distil'), 'momentum.decay': 0.0}
+  with_more, _ = toys.execute(toys.experiment(**DISTIL | more), 1)
   assert toys.same(alone.model, with_more.model)
 
 
@@ -250,7 +246,7 @@ def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
 
 def test_unions_exclude_members_that_are_not_finite():
   experiment = toys.experiment(**DISTIL)
-  good = experiment.method.initial_weights()
+  good = experiment.initial_weights()
   bad = good.replace_mean(np.full_like(good.mean, np.nan))
   test = experiment.dataset.test
   found = ensembles.predict(

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, seeds
-from bfl_tf.server import fine_tune
+from bfl_tf import federation, training
 
-SEED = seeds.named(0, 'test')
 SETTINGS = {
   'num_server_examples': 30,
   'validation_split': 0.2,
@@ -22,17 +20,17 @@ def diverging_run(monkeypatch):
   """Runs the fine-tuning; its models diverge from epoch `first` on."""
 
   def execute(first):
-    train, epochs = fine_tune.FineTune._train, []
+    train, epochs = training.Worker.train, []
 
-    def diverging(stage, model, seed, step):
-      result = train(stage, model, seed, step)
+    def diverging(worker, task):
+      result = train(worker, task)
       epochs.append(result.model)
       if len(epochs) < first:
         return result
       nothing = np.full_like(result.model.point, np.nan)
       return result._replace(model=result.model._replace(point=nothing))
 
-    monkeypatch.setattr(fine_tune.FineTune, '_train', diverging)
+    monkeypatch.setattr(training.Worker, 'train', diverging)
     return toys.rounds(toys.experiment(**SETTINGS), 0)[0], epochs
 
   return execute
@@ -45,7 +43,7 @@ def test_the_best_epoch_is_kept_if_later_epochs_diverge(diverging_run):
   assert 0 <= played.info['server_validation_accuracy'] <= 1
 
 
-def test_an_error_names_the_stage_if_all_epochs_diverge(diverging_run):
+def test_an_error_names_the_part_if_all_epochs_diverge(diverging_run):
   with pytest.raises(federation.StoppedError, match='--start=fine_tune'):
     diverging_run(first=1)
 
@@ -53,14 +51,15 @@ def test_an_error_names_the_stage_if_all_epochs_diverge(diverging_run):
 def test_the_server_trains_with_the_fixed_prior():
   """It has no client's data, which the broadcast posterior contains."""
   changes = {
-    'variant': 'flipout', 'num_server_examples': 30, 'refine': ('fine_tune',),
-    'fine_tune.epochs': 2, 'fine_tune.patience': 0, 'num_workers': 1,
+    'variant': 'flipout', 'num_server_examples': 30, 'num_workers': 1,
+    'server_parts': ('fine_tune',), 'fine_tune.epochs': 2,
+    'fine_tune.patience': 0,
   }  # fmt: skip
-  pieces = toys.experiment(**changes, **{'flipout.update_prior': True})
-  (stage,) = pieces.method.stages
-  start = federation.initial_state(pieces).state.model
-  narrow = start._replace(scale=start.scale / 100)
-  found = stage._train(narrow, SEED, 0).model
-  fixed = toys.experiment(**changes)
-  (other,) = fixed.method.stages
-  assert toys.same(found, other._train(narrow, SEED, 0).model)
+  models = []
+  for moving in (True, False):
+    pieces = toys.experiment(**changes, **{'flipout.update_prior': moving})
+    (part,), start = pieces.plan.servers, pieces.initial_weights()
+    narrow = start._replace(scale=start.scale / 100)
+    found = toys.stepped(part, narrow, narrow, tools=pieces.tools)
+    models.append(found.model)
+  assert toys.same(*models)

@@ -1,4 +1,4 @@
-"""Tests of the stage that draws the last layer anew."""
+"""Tests of the server part that draws the last layer anew."""
 
 import numpy as np
 import of_papers
@@ -29,7 +29,7 @@ def test_only_the_last_layer_is_redrawn(variant='flipout'):
   assert not differs[:-HEAD].any() and differs[-HEAD:-3].all()
   assert played.info['redrawn_weights'] == HEAD
   # The layer has neither the trained nor the initial weights.
-  initial = pieces.method.initial_weights()
+  initial = pieces.initial_weights()
   assert np.all(initial.mean[-HEAD:-3] != new.mean[-HEAD:-3])
   same = old.scale == new.scale
   assert same[:-HEAD].all() and not same[-HEAD:].any()

@@ -5,49 +5,48 @@ import pytest
 import toys
 from toys import model, stepped
 
-from bfl_tf import server
+from bfl_tf.methods import fedadam, fedavgm
 
 
 def test_two_rounds_match_hand_computed_values():
-  stage = server.Momentum(0.5)
+  part = fedavgm.Momentum(0.5)
   broadcast = model([1, 0], 0.5, [10], [7])
-  slots = {'momentum': stage.init(broadcast)}
-  assert slots['momentum'].dtype == np.float64
+  slot = part.slot(broadcast)
+  assert slot.dtype == np.float64
 
   # At rest: v = m - w, and w + v = m.
   pooled = model([3, -1], 0.5, [14], [7])
-  state, info = stepped(stage, pooled, broadcast, slots)
-  assert state.model.mean.tolist() == [3, -1, 14]
-  assert state.slots['momentum'].tolist() == [2, -1, 4]
-  assert info == {'velocity_norm': pytest.approx(21**0.5)}
+  found = stepped(part, pooled, broadcast, slot)
+  assert found.model.mean.tolist() == [3, -1, 14]
+  assert found.slot.tolist() == [2, -1, 4]
+  assert found.report == {'velocity_norm': pytest.approx(21**0.5)}
 
   # v = [2, -1, 4] / 2 + [1, 1, -3] = [2, 0.5, -1]; w + v.
   pooled = model([4, 0], 0.25, [11], [9])
-  state, info = stepped(stage, pooled, state.model, state.slots)
-  assert state.model.loc.tolist() == [5, -0.5]
-  assert state.model.point.tolist() == [13]
-  assert state.slots['momentum'].tolist() == [2, 0.5, -1]
-  assert info == {'velocity_norm': pytest.approx(5.25**0.5)}
-  # The stage changes only means.
-  assert state.model.scale.tolist() == [0.25, 0.25]
-  assert state.model.buffers.tolist() == [9]
+  found = stepped(part, pooled, found.model, found.slot)
+  assert found.model.loc.tolist() == [5, -0.5]
+  assert found.model.point.tolist() == [13]
+  assert found.slot.tolist() == [2, 0.5, -1]
+  assert found.report == {'velocity_norm': pytest.approx(5.25**0.5)}
+  # The part changes only means.
+  assert found.model.scale.tolist() == [0.25, 0.25]
+  assert found.model.buffers.tolist() == [9]
 
 
 def test_dampened_momentum_matches_hand_computed_values():
   """The velocity is a running average; the first update counts fully."""
-  stage = server.Momentum(0.75, 0.75)
+  part = fedavgm.Momentum(0.75, 0.75)
   broadcast = model([1, 0], 0.5, [10], [7])
-  slots = {'momentum': stage.init(broadcast)}
-  state, _ = stepped(stage, model([3, -1], 0.5, [14], [7]), broadcast, slots)
-  assert state.model.mean.tolist() == [3, -1, 14]
-  assert state.slots['momentum'].tolist() == [2, -1, 4]
+  slot = part.slot(broadcast)
+  found = stepped(part, model([3, -1], 0.5, [14], [7]), broadcast, slot)
+  assert found.model.mean.tolist() == [3, -1, 14]
+  assert found.slot.tolist() == [2, -1, 4]
 
   # v = 3/4 [2, -1, 4] + 1/4 [4, 1, -8] = [2.5, -0.5, 1]; w + v.
-  state, _ = stepped(
-    stage, model([7, 0], 0.5, [6], [7]), state.model, state.slots
-  )
-  assert state.slots['momentum'].tolist() == [2.5, -0.5, 1]
-  assert state.model.mean.tolist() == [5.5, -1.5, 15]
+  pooled = model([7, 0], 0.5, [6], [7])
+  found = stepped(part, pooled, found.model, found.slot)
+  assert found.slot.tolist() == [2.5, -0.5, 1]
+  assert found.model.mean.tolist() == [5.5, -1.5, 15]
 
 
 @pytest.mark.parametrize(
@@ -64,22 +63,22 @@ def test_dampened_momentum_matches_hand_computed_values():
 def test_two_rounds_of_an_optimizer_match_hand_computed_values(
   optimizer, first, second
 ):
-  stage = server.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
+  part = fedadam.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
   broadcast = model([1], 0.5, [10], [7])
-  slots = {'adaptive': stage.init(broadcast)}
+  slot = part.slot(broadcast)
   # D = [2, -1], u = [1, -1/2].
-  state, _ = stepped(stage, model([3], 0.5, [9], [7]), broadcast, slots)
+  found = stepped(part, model([3], 0.5, [9], [7]), broadcast, slot)
   moved = 0.1 * np.array([1, -0.5]) / (np.sqrt(first) + 0.5)
-  np.testing.assert_allclose(state.model.mean, [1, 10] + moved, rtol=1e-7)
-  assert state.slots['adaptive']['second'].tolist() == first
+  np.testing.assert_allclose(found.model.mean, [1, 10] + moved, rtol=1e-7)
+  assert found.slot['second'].tolist() == first
   # D = [-1, 4] from the current model, u = [0, 1.75].
   pooled = model([4], 0.5, [5], [7])._replace(scale=np.float32([0.25]))
   reference = pooled.replace_mean(pooled.mean - np.float32([-1, 4]))
-  state, info = stepped(stage, pooled, reference, state.slots)
+  found = stepped(part, pooled, reference, found.slot)
   step_of_second = 0.1 * 1.75 / (second[1] ** 0.5 + 0.5)
   expected = reference.mean + [0, step_of_second]
-  np.testing.assert_allclose(state.model.mean, expected, rtol=1e-7)
-  assert state.slots['adaptive']['second'].tolist() == second
-  assert info == {'server_step_norm': pytest.approx(step_of_second)}
-  # The stage changes only means.
-  assert toys.same(state.model.scale, pooled.scale)
+  np.testing.assert_allclose(found.model.mean, expected, rtol=1e-7)
+  assert found.slot['second'].tolist() == second
+  assert found.report == {'server_step_norm': pytest.approx(step_of_second)}
+  # The part changes only means.
+  assert toys.same(found.model.scale, pooled.scale)

@@ -1,6 +1,7 @@
 """Tests of differential privacy: sensitivity, noise, epsilon and budget."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import secrets
@@ -15,7 +16,7 @@ from scipy import optimize, stats
 import toys
 from toys import model
 
-from bfl_tf import analysis, files, run_files, seeds, statistics
+from bfl_tf import analysis, files, parts, run_files, seeds, statistics
 from bfl_tf.federation import loop
 from bfl_tf.runs import directory
 from bfl_tf.server import pooling, privacy
@@ -36,20 +37,20 @@ def release(mechanism, rule, reference, models, round_index=0):
   """Returns the result of a rule for the models of a round."""
   noisy = mechanism.protect(rule, reference, 0, round_index)
   updates = [statistics.ClientUpdate(k, 5, m) for k, m in enumerate(models)]
-  sums = None
-  for update in updates:
-    share = noisy.accumulate(update, 9.0, reference)
-    sums = share if sums is None else statistics.merge(sums, share)
-  return noisy.finalize(sums, reference)[0]
+  shares = [statistics.collected(noisy, u, 9.0, reference) for u in updates]
+  sums = shares and statistics.values(
+    functools.reduce(statistics.merge, shares)
+  )
+  return toys.stepped(noisy, None, reference, None, sums).model
 
 
 class Seen(rules.WeightedSum):
   """A rule whose result is everything that it receives."""
 
-  def finalize(self, sums, reference):
-    assert not sums.tables and sums.max_weight == 4
-    parts = [sums.value(name).ravel() for name in sorted(sums.vectors)]
-    return np.concatenate(parts), {}
+  def step(self, model, sums, slot, ctx):
+    assert sums['max_weight'] == sums['weight'] == 4
+    names = ('buffers', 'point', 'summands')
+    return parts.Outcome(np.concatenate([sums[k].ravel() for k in names]))
 
 
 models = st.builds(
@@ -186,7 +187,7 @@ def test_a_round_without_clients_releases_noise():
   pieces = toys.experiment(
     privacy='central', **{'central.noise_multiplier': 4}, **changes
   )
-  sample = pieces.method.privacy.sample
+  sample = pieces.plan.privacy.sample
 
   def sizes(seed):
     return [len(sample(seed, index)) for index in range(5)]

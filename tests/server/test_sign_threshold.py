@@ -1,32 +1,38 @@
 """Tests of the sign threshold."""
 
+import functools
+
 import numpy as np
 import pytest
 from toys import model, stepped
 
-from bfl_tf import server, statistics
+from bfl_tf import statistics
+from bfl_tf.methods import fedavgm
 from experiments.papers.noniid_techniques import sign_threshold
-
-(VOTES,) = sign_threshold.SignThreshold.statistics
 
 
 def votes(reference, updates, sizes):
-  weighed = [
-    (statistics.ClientUpdate(client, size, model(mean, 0.5)), size)
+  shares = [
+    statistics.collected(
+      sign_threshold.SignThreshold(),
+      statistics.ClientUpdate(client, size, model(mean, 0.5)),
+      size,
+      reference,
+    )
     for client, (mean, size) in enumerate(zip(updates, sizes))
   ]
-  return {VOTES: statistics.reduced(VOTES, weighed, reference)[0]}
+  return statistics.values(functools.reduce(statistics.merge, shares))
 
 
 def test_votes_and_means_match_hand_computed_values():
   """Updates are positive, negative or mixed; votes ignore client sizes."""
   reference = model([1, 1, 1, 1], 0.5)
-  results = votes(
+  sums = votes(
     reference,
     [[2, 0, 9, 1], [3, -1, 0, 5], [2, 0, 0.5, 5]],
     sizes=[1, 1, 100],
   )
-  assert results[VOTES]['votes'].tolist() == [3, -3, -1, 2]
+  assert sums['votes'].tolist() == [3, -3, -1, 2]
   pooled = model([4, -2, 0.5, 6], 0.25, (), [7])
   for threshold, expected, share in (
     (0, [4, -2, 0.5, 6], 0),
@@ -34,20 +40,20 @@ def test_votes_and_means_match_hand_computed_values():
     (2, [4, -2, 1, 6], 0.25),
     (3, [4, -2, 1, 1], 0.5),
   ):
-    stage = sign_threshold.SignThreshold(3, 0, threshold=threshold)
-    state, info = stepped(stage, pooled, reference, {}, results)
-    assert state.model.loc.tolist() == expected
-    assert info == {'zero_rate_fraction': share}
-    # The stage changes only means.
-    assert state.model.scale.tolist() == [0.25] * 4
-    assert state.model.buffers.tolist() == [7]
+    part = sign_threshold.SignThreshold(threshold)
+    found = stepped(part, pooled, reference, None, sums)
+    assert found.model.loc.tolist() == expected
+    assert found.report == {'zero_rate_fraction': share}
+    # The part changes only means.
+    assert found.model.scale.tolist() == [0.25] * 4
+    assert found.model.buffers.tolist() == [7]
 
 
 def test_the_smallest_float32_update_counts_as_a_vote():
   reference = model([1e-38], 0.5)
   near = np.nextafter(np.float32(1e-38), np.float32(1))
-  results = votes(reference, [[near], [near]], [1, 1])
-  assert results[VOTES]['votes'].tolist() == [2]
+  sums = votes(reference, [[near], [near]], [1, 1])
+  assert sums['votes'].tolist() == [2]
 
 
 @pytest.mark.parametrize('threshold', [0, 2])
@@ -58,9 +64,9 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
   share = np.array(sizes) / sum(sizes)
   w, v = rng.normal(size=30), np.zeros(30)
   ours = model(w, 0.5)
-  momentum = server.Momentum(decay)
-  sign = sign_threshold.SignThreshold(2, 0, threshold=threshold)
-  slots = {'momentum': momentum.init(ours)}
+  momentum = fedavgm.Momentum(decay)
+  sign = sign_threshold.SignThreshold(threshold)
+  slot = momentum.slot(ours)
   for _ in range(6):
     updates = rng.normal(size=[2, 30])
     v = decay * v + share @ updates
@@ -68,12 +74,11 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
     w = w + agree * v
 
     reference, clients = ours, ours.mean + updates.astype(np.float32)
-    results = votes(reference, clients, sizes)
+    sums = votes(reference, clients, sizes)
     pooled = reference.replace_mean(share @ clients)
-    state, _ = stepped(momentum, pooled, reference, slots, results)
-    state, _ = sign(state, reference, pooled, results, None)
-    ours, slots = state.model, state.slots
+    pooled, slot, *_ = stepped(momentum, pooled, reference, slot)
+    ours = stepped(sign, pooled, reference, None, sums).model
     np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(slot, v, rtol=1e-5, atol=1e-5)
   # The velocity contains all updates, also of weights with rate 0.
   assert agree.all() == (threshold == 0)

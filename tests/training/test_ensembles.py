@@ -132,7 +132,7 @@ def test_recalibration_measures_the_batch_statistics_of_the_data():
 def test_recalibrated_members_are_read_without_a_worker(monkeypatch):
   experiment = toys.experiment(
     model='toys:normalized', num_server_examples=30, batch_norm='recalibrate',
-    refine=('ensemble',), **{'ensemble.groups': 'C'},
+    server_parts=('ensemble',), **{'ensemble.groups': 'C'},
   )  # fmt: skip
   _, groups = toys.groups(experiment)
   # Members are read while the workers predict, which must not be disturbed.

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import clients, seeds, training
+from bfl_tf import seeds, training
+from bfl_tf.methods import fedprox
 
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
@@ -107,7 +108,7 @@ def test_steps_on_a_logistic_regression_match_the_printed_algorithm(mu):
     error = (p / p.sum(1, keepdims=True) - y) / 50
     return np.concatenate([(x.T @ error).ravel(), error.sum(0)])
 
-  parts = {'parts': (clients.Proximal(mu),)}
+  parts = {'parts': (fedprox.Proximal(mu),)}
   worker, task = logistic(**parts)
   found, normals = worker.train(task).model, drawn(task.seed, [4, 3], [3])
   mean, scale = printed(*task.start[:2], normals, gradient, 50, mu=mu)

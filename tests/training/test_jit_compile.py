@@ -8,6 +8,7 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import clients, models, seeds, training
+from bfl_tf.methods import fedprox
 
 SIZES = (7, 50, 33, 64)  # With a batch of 16: no, some and only full batches.
 
@@ -27,7 +28,7 @@ def network(name, **arguments):
 @pytest.mark.parametrize(
   'settings',
   [
-    {'parts': (clients.Proximal(), clients.Projection())},
+    {'parts': (fedprox.Proximal(), clients.Projection())},
     {'optimizer': training.Adam(), 'step_decay': 0.9},
     {
       'build': network('mlp', hidden_units=(8,), variant='mc_dropout'),

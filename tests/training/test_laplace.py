@@ -37,7 +37,7 @@ def test_fedlap_cov_reaches_the_optimum_of_all_data():
   """PVI with Laplace clients minimizes the sum of the losses and the prior."""
   settings = {
     'client_optimizer': 'laplace', 'laplace.curvature_samples': 20,
-    'client_parts': ('pvi',), 'pooling': 'dwc', 'pvi.damping': 0.3,
+    'client_parts': ('pvi',), 'pvi.damping': 0.3,
     'client_learning_rate': 0.05, 'step_decay': 0.98, 'local_epochs': 150,
     'batch_size': 150,
   }  # fmt: skip

@@ -41,7 +41,7 @@ def test_two_devices_give_the_same_weights_as_one(mirrored, settings):
   one, two = pair(mirrored, 'deterministic', **settings)
   memory = {}
   if 'parts' in settings:
-    memory = {'counter': toys.Counter().init_memory(None)}
+    memory = {'counter': toys.Counter().memory(None)}
   # Of 49 examples in batches of 16, the last one is on a single replica.
   task = toys.task(toys.start(one), range(49), epochs=3, memory=memory)
   alone, shared = one.train(task), two.train(task)
