@@ -75,7 +75,7 @@ def apply(
   engine.check_memories(state, experiment.plan.result_spec)
   # The state before the round whose updates are stored.
   start = weights.Weights(**state.slots['store_updates']['start'])
-  fresh = experiment.plan.fresh_slots(start)
+  fresh = loop.fresh_slots(experiment.plan, start)
   begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(

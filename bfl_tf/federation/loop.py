@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import parts, seeds
+from bfl_tf import parts, seeds, weights
 from bfl_tf.config.config import Config
 from bfl_tf.declare import user_code
 from bfl_tf.federation import admission, reduction, stopping
@@ -31,11 +31,17 @@ def initial_state(experiment: Experiment) -> state_lib.Round:
     ctx = _context(experiment, result.state, seed)
     name = f'--start={part.name}'
     result = _step(plan, name, part, result, {}, ctx)
-  slots = plan.fresh_slots(result.state.model)
-  # The bounds of a private run must not depend on other clients.
-  if not plan.privacy.is_private:
-    slots[admission.SLOT] = admission.fresh_history()
+  slots = fresh_slots(plan, result.state.model)
   return result._replace(state=result.state._replace(slots=slots))
+
+
+def fresh_slots(plan: Plan, model: weights.Weights) -> dict[str, Any]:
+  """Returns the slots before the first round, by part and for the bounds.
+
+  The bounds of a private run must not depend on other clients.
+  """
+  bounds = {admission.SLOT: admission.fresh_history()}
+  return plan.fresh_slots(model) | ({} if plan.privacy.is_private else bounds)
 
 
 def federated_round(

@@ -42,7 +42,7 @@ def models(
   """Samples models of the last round by Eq. 7.
 
   Args:
-    experiment: Experiment with three clients and the stage `ensemble`.
+    experiment: Experiment with three clients and the server part `ensemble`.
     num_models: Number of models.
 
   Returns:
