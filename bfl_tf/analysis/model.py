@@ -203,7 +203,7 @@ class Trained:
 
   A run that is scored by an ensemble (`--predictor=A+C+S`) does not store its
   members. This class then has the global model only, while `predictions.npz`
-  has the predictions of the ensemble. A stage such as `keep_samples` does store
+  has the predictions of the ensemble. A part such as `keep_samples` does store
   them.
 
   Attributes:
@@ -242,7 +242,7 @@ class Trained:
 
   @property
   def slots(self) -> Mapping[str, Any]:
-    """Arrays of the server stages after the last round, by stage."""
+    """Arrays of the server parts after the last round, by part."""
     return self.state.slots if self.state else {}
 
   def memory(self, client: str) -> Mapping[str, Any] | None:

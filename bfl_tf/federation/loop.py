@@ -53,7 +53,7 @@ def federated_round(
 
   Raises:
     stopping.StoppedError: Too few updates are accepted, or a rule, weighting or
-      stage fails; `state` is unchanged.
+      part fails; `state` is unchanged.
   """
   started = time.perf_counter()
   plan = experiment.plan

@@ -25,7 +25,7 @@ class TooFewClientsError(StoppedError):
 
 
 class ComponentError(StoppedError):
-  """A rule, weighting or stage failed or returned an invalid result."""
+  """A part or weighting failed or returned an invalid result."""
 
 
 class MachineError(StoppedError):

@@ -45,7 +45,7 @@ def run(
   Raises:
     ValueError: The config cannot be run; nothing was written.
     BusyError: Another process uses the directory.
-    StoppedError: Too few updates were valid, a rule, weighting or stage failed,
+    StoppedError: Too few updates were valid, a part or weighting failed,
       or the disk is full; the state is saved.
     KeyboardInterrupt: The user interrupted the run; the state is saved.
   """
@@ -248,7 +248,7 @@ class Run:
       evaluated = evaluation.evaluate(self._experiment, result, last)
       if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
         raise stopping.StoppedError(
-          f'round {state.round}: a server stage reports the column {taken}, '
+          f'round {state.round}: a server part reports the column {taken}, '
           'which is the name of a score: rename it.'
         )
       row = {'round': state.round, **evaluated.scores, **info}

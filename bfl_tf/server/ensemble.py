@@ -6,7 +6,7 @@
   B   the clients' models, whose predictions are interpolated between their
       mixture and their product
 
-The stage alone only scores the ensembles (FedBE, Figure 3). Distillation uses
+The part alone only scores the ensembles (FedBE, Figure 3). Distillation uses
 their groups as teachers.
 
 References:
