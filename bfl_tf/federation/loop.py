@@ -52,8 +52,8 @@ def federated_round(
   """Runs one round.
 
   Raises:
-    stopping.StoppedError: Too few updates are accepted, or a rule, weighting or
-      part fails; `state` is unchanged.
+    stopping.StoppedError: Too few updates are accepted, or a part or the
+      weighting fails; `state` is unchanged.
   """
   started = time.perf_counter()
   plan = experiment.plan
