@@ -1,4 +1,4 @@
-"""Predictions of the groups of models that a server part makes, and of their unions.
+"""Predictions of the groups that a server part makes, and of their unions.
 
 Each model predicts once. The prediction of a union of A, C and S is the mixture
 of the predictions of its groups, weighted by size. Other groups have no unions.
