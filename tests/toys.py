@@ -14,6 +14,7 @@ from bfl_tf import (
   models,
   parts,
   seeds,
+  statistics,
   training,
   weights,
 )
@@ -192,6 +193,12 @@ def stepped(part, pooled, broadcast, slot=None, sums=None, tools=None):
   seed = np.zeros(2, np.int32)
   ctx = parts.ServerContext(broadcast, pooled, seed=seed, tools=tools)
   return part.step(pooled, sums or {}, slot, ctx)
+
+
+def sums(part, weighed, broadcast):
+  """Returns the sums of the terms of updates, given with their weights."""
+  shares = [statistics.collected(part, u, w, broadcast) for u, w in weighed]
+  return statistics.values(functools.reduce(statistics.merge, shares))
 
 
 def bits(vectors) -> list[bytes]:

@@ -125,9 +125,9 @@ class Central(Privacy):
   is_private = True
 
   def __post_init__(self):
-    if self.delta >= 1 / self.population:
+    if self.delta > 1 / self.population:
       raise ValueError(
-        f'--{self.name}.delta={self.delta:g} must be below 1 / (number of '
+        f'--{self.name}.delta={self.delta:g} must be at most 1 / (number of '
         f'clients) = {1 / self.population:g}: otherwise the guarantee permits '
         'to publish all data of one client.'
       )

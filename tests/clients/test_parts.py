@@ -168,7 +168,8 @@ class Wrong(toys.Idle):
     return None if self.hook == 'gradient' else gradient
 
   def after(self, mean, carry, step):
-    return (mean[:-1] if self.hook == 'after' else mean), carry
+    carry = 1 if self.hook == 'carry' else carry
+    return mean[:-1] if self.hook == 'after' else mean, carry
 
   def end(self, model, carry, trace):
     report = {'mean': model.mean} if self.hook == 'report' else {}
@@ -177,22 +178,12 @@ class Wrong(toys.Idle):
     return model if self.hook == 'end' else sent
 
 
-class Carry(toys.Idle):
-  """Its carry changes its type."""
-
-  def begin(self, ctx, memory):
-    return parts_lib.Start(ctx.start, 1.0)
-
-  def after(self, mean, carry, step):
-    return mean, 1
-
-
 @pytest.mark.parametrize(
   'part, hook, named',
   [
     (NoDataclass, '', 'strength'),
     (TooFewArguments, '', r'prior\(self, carry\)'),
-    (Carry, '', r'Carry\.after'),
+    (Wrong, 'carry', r'Wrong\.after'),
     *(
       (Wrong, hook, rf'Wrong\.{hook}')
       for hook in ('begin', 'gradient', 'after', 'end')

@@ -1,6 +1,5 @@
 """Tests of FedBE's distributions."""
 
-import functools
 import types
 
 import numpy as np
@@ -27,11 +26,8 @@ def updates(points, sizes):
 
 
 def fitted(fit, clients, reference):
-  shares = [
-    statistics.collected(fit, u, float(u.num_examples), reference)
-    for u in clients
-  ]
-  sums = statistics.values(functools.reduce(statistics.merge, shares))
+  weighed = [(update, float(update.num_examples)) for update in clients]
+  sums = toys.sums(fit, weighed, reference)
   return fit.distribution(None, sums, reference)[0]
 
 

@@ -1,7 +1,6 @@
 """Tests of differential privacy: sensitivity, noise, epsilon and budget."""
 
 import dataclasses
-import functools
 import itertools
 import math
 import secrets
@@ -37,10 +36,7 @@ def release(mechanism, rule, reference, models, round_index=0):
   """Returns the result of a rule for the models of a round."""
   noisy = mechanism.protect(rule, reference, 0, round_index)
   updates = [statistics.ClientUpdate(k, 5, m) for k, m in enumerate(models)]
-  shares = [statistics.collected(noisy, u, 9.0, reference) for u in updates]
-  sums = shares and statistics.values(
-    functools.reduce(statistics.merge, shares)
-  )
+  sums = models and toys.sums(noisy, [(u, 9.0) for u in updates], reference)
   return toys.stepped(noisy, None, reference, None, sums).model
 
 

@@ -1,9 +1,8 @@
 """Tests of the sign threshold."""
 
-import functools
-
 import numpy as np
 import pytest
+import toys
 from toys import model, stepped
 
 from bfl_tf import statistics
@@ -12,16 +11,11 @@ from experiments.papers.noniid_techniques import sign_threshold
 
 
 def votes(reference, updates, sizes):
-  shares = [
-    statistics.collected(
-      sign_threshold.SignThreshold(),
-      statistics.ClientUpdate(client, size, model(mean, 0.5)),
-      size,
-      reference,
-    )
+  weighed = [
+    (statistics.ClientUpdate(client, size, model(mean, 0.5)), size)
     for client, (mean, size) in enumerate(zip(updates, sizes))
   ]
-  return statistics.values(functools.reduce(statistics.merge, shares))
+  return toys.sums(sign_threshold.SignThreshold(), weighed, reference)
 
 
 def test_votes_and_means_match_hand_computed_values():
