@@ -504,10 +504,13 @@ class Ensemble(Trained):
 
   Attributes:
     runs: Models of the runs.
+    factor: First factor of the runs, which predict with their own ones.
   """
 
   def __init__(self, runs: Sequence[Trained], temperature: float | None = None):
     self.runs, self.temperature, self.members = runs, temperature, ()
+    factors = [run.factor for run in runs if run.factor is not None]
+    self.factor = factors[0] if factors else None
     first = runs[0]
     self.task, self.clients = first.task, first.clients
     same = {run.config.method for run in runs} == {first.config.method}
