@@ -56,6 +56,7 @@ def config(path, **changes) -> Config:
       'flipout.prior_scale': 1,
       'flipout.temperature': 0.01,
       'num_mc_samples': 2,
+      'posterior_factor': 1,
       'final_num_mc_samples': 4,
     }
     | changes
