@@ -56,7 +56,12 @@ def write(
   summary = summaries[0] | {
     'rounds': rows[-1]['round'],
     # A class without examples has no recall.
-    'final': {k: v for k, v in scores.items() if metrics.find(k) and v == v},
+    'final': {
+      k: float(v)
+      for k, v in scores.items()
+      if v == v
+      and (metrics.find(k) or k in ensemble.config.functions_of_scores)
+    },
     'members': [str(each) for each in paths],
     'temperature': None,
     # -1 for the default of a run.

@@ -226,6 +226,12 @@ class Config(
     return self.selection.of('likelihood').factory.is_numeric
 
   @property
+  def functions_of_scores(self) -> dict[str, Any]:
+    """The functions of `--own_scores`, by name of their columns."""
+    chosen = self.selection.chains['own_scores']
+    return {method.name: method.factory for method in chosen}
+
+  @property
   def final_round(self) -> int:
     """The number of rounds that the privacy budget allows."""
     return self.privacy_mechanism.affordable(self.num_rounds)

@@ -262,6 +262,12 @@ class Evaluation:
   final_num_mc_samples: int = setting(
     50, 'Number of Monte Carlo samples in the final evaluation.', ge=1
   )
+  own_scores: tuple[str, ...] = setting(
+    (),
+    'Scores of your own, package.module:function, of probabilities and labels; '
+    'for numbers, of means, standard deviations and labels.',
+    table={},
+  )
   eval_every: int = setting(
     1, 'Number of rounds between two evaluations.', ge=1
   )

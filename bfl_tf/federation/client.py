@@ -21,7 +21,7 @@ class Broadcast(NamedTuple):
   """The message from the server to every client of a round.
 
   Attributes:
-    shared: Arrays for client parts, as returned by `Method.shared`.
+    shared: Arrays for client parts, as returned by `Server.shared`.
     num_examples: Number of examples of all clients, N; 0 under privacy.
   """
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import data, metrics, seeds, statistics, training
-from bfl_tf.federation import ensembles, personal, prediction
+from bfl_tf.federation import ensembles, personal, prediction, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
@@ -44,6 +44,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   if len(validation.y):
     held, _ = _predict(*of_round, validation, 'validation')
     of_held = _score(likelihood, held, validation.y, config.num_bins)
+    of_held |= _own_scores(config, likelihood, held, validation.y)
     for name, value in of_held.items():
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
@@ -63,6 +64,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
 def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:
   """Returns the scores of test examples, with those of classes if uneven."""
   scores = _score(likelihood, predictive, labels, config.num_bins)
+  scores |= _own_scores(config, likelihood, predictive, labels)
   names = dataset.class_names or range(dataset.num_classes)
   if names and metrics.imbalance(dataset.test.y, names):
     scores |= _score_classes(predictive, labels, names)
@@ -191,6 +193,22 @@ def _score_classes(predictive, labels, names):
 def _score(likelihood, predictive, labels, num_bins):
   evaluation = likelihood.evaluation(predictive, labels, num_bins)
   return metrics.summarize(evaluation)
+
+
+def _own_scores(config, likelihood, predictive, labels):
+  """Returns the scores of `--own_scores`; NaN if the model diverged."""
+  found, unit = {}, likelihood.in_label_unit(predictive)
+  for name, function in config.functions_of_scores.items():
+    what = f'--own_scores={function.__module__}:{name}'
+    given: tuple = (unit.mean,)
+    if likelihood.is_numeric:
+      given = unit.mean[:, 0], np.sqrt(unit.aleatoric + unit.epistemic)
+    found[name] = np.nan
+    if all(np.all(np.isfinite(values)) for values in given):
+      with stopping.wrap_errors(what):
+        found[name] = function(*given, labels)
+      stopping.check_columns(what, {name: found[name]})
+  return found
 
 
 def _score_groups(groups, labels, likelihood, num_bins):

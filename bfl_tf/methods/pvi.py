@@ -14,8 +14,8 @@ the sum of all clients' changes.
 The rule `dwc` multiplies q by the ratio of each client's new and old factor.
 M_k and S start at 0 and are sums of the accepted changes after rounding. Other
 changes of q are divided equally among all factors: initial scale, rounding,
-lower bounds of the rule, and other server parts. So q is always the product of
-the prior and all factors.
+weights that the rule guards or floors, and other server parts. So q is always
+the product of the prior and all factors.
 
 The clients of a round do not see each other's changes, so the sum of changes
 may be too large. With damping 1 / (clients per round), every precision stays

@@ -117,6 +117,9 @@ def table(summary: Mapping[str, Any]) -> str:
   rows = []
   for name, value in summary['final'].items():
     score, own = metrics.find(name), name.removeprefix(_PERSONAL)
+    if not score and not name.startswith('validation_'):  # --own_scores.
+      rows.append((name, metrics.as_text(value), ''))
+      continue
     label = score.label if score else ''
     if own != name:
       label = f'personal {label}'

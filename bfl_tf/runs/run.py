@@ -296,11 +296,11 @@ class Run:
     )
 
   def _finish(self, state):
-    rows = self._directory.rows
+    rows, own = self._directory.rows, self._config.functions_of_scores
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      if metrics.find(name)
+      if (metrics.find(name) or name.removeprefix('validation_') in own)
       # A class without examples has no recall.
       and not ('recall_class' in name and math.isnan(value))
     }

@@ -286,8 +286,10 @@ def check_choice(
   score: str, chosen_of: Mapping[str, config_lib.Config]
 ) -> None:
   """Raises a ValueError if a score cannot select among the configs."""
-  registry.check_choice('choose_by', score, MOST)
   for config in chosen_of.values():
+    if score in _own(config):
+      continue
+    registry.check_choice('choose_by', score, [*MOST, *_own(config)])
     table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
     name = score.removeprefix('validation_')
     own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
@@ -311,6 +313,17 @@ def check_choice(
     )
 
 
+def _own(config) -> dict[str, bool]:
+  """Returns the scores of `--own_scores`, as in `MOST`.
+
+  The lowest value is the best, unless a function has the attribute `best`.
+  """
+  return {
+    f'validation_{name}': getattr(function, 'best', 'low') == 'high'
+    for name, function in config.functions_of_scores.items()
+  }
+
+
 def best(
   runs: Mapping[str, Sequence[run_spec.RunSpec]], score: str
 ) -> tuple[str, float] | None:
@@ -320,7 +333,8 @@ def best(
   been the worst. A diverged model, whose score is NaN, ranks last.
   """
   means = {name: mean_of(each, score) for name, each in runs.items()}
-  sign = -1 if MOST[score] else 1
+  config = next(run.config for each in runs.values() for run in each)
+  sign = -1 if {**_own(config), **MOST}[score] else 1
   losses = {
     name: sign * mean for name, mean in means.items() if mean is not None
   }

@@ -232,7 +232,8 @@ class DistributedWeightConsolidation(Rule):
   As a change of the prior, the precision is 1/v_0 + sum(1/v_k - 1/v_0) and the
   mean m_0 + sum((m_k - m_0) / v_k) / precision. If clients are less certain
   than the prior, the precision may be near zero or negative, and the mean
-  diverges. Such weights keep the prior and are counted.
+  diverges. Such weights keep the prior, which is the broadcast, and are
+  counted.
   """
 
   min_precision: float = setting(
