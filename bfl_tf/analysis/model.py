@@ -512,10 +512,6 @@ class Ensemble(Trained):
     factors = [run.factor for run in runs if run.factor is not None]
     self.factor = factors[0] if factors else None
     first = runs[0]
-    # Whether runs chose a factor by half of the calibration examples.
-    self.factor = next(
-      (run.factor for run in runs if run.factor is not None), None
-    )
     self.task, self.clients = first.task, first.clients
     same = {run.config.method for run in runs} == {first.config.method}
     label = f'{first.config.method} runs' if same else 'runs'

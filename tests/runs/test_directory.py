@@ -57,7 +57,7 @@ def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
   [
     ({'seed': 1}, '--seed'),
     ({'momentum.decay': 0.5}, '--momentum.decay=0.9'),
-    ({'pooling': 'lp'}, '--pooling=nwa'),
+    ({'pooling': 'lp'}, '--pooling=auto'),
     ({'num_rounds': 1}, '--num_rounds'),
   ],
 )
