@@ -10,7 +10,7 @@ import pathlib
 import re
 import textwrap
 
-from bfl_tf import parts, server, statistics, training, weights
+from bfl_tf import methods, parts, server, statistics, training, weights
 from bfl_tf.clients import attacks
 from bfl_tf.declare import component, settings
 from bfl_tf.federation import engine, facts, state
@@ -41,6 +41,7 @@ _CLASSES = (
   parts.Outcome,
   parts.RunFacts,
   facts.Facts,
+  methods.Method,
   training.Step,
   training.objectives.Objective,
   training.Likelihood,

@@ -28,7 +28,7 @@ class Facts:
   Attributes:
     plan: The `federation.Plan`.
     flag: Flag of the part that is checked.
-    trainings: Number of the client, of its steps and of its examples, for the
+    trainings: Tuples (client, number of steps, number of examples), for the
       shortest and the longest training of each client; empty before the data
       are read.
     tools: `server.Resources`; None before the data are read.

@@ -121,8 +121,8 @@ class Plan:
 
   def flags_of_parts(self) -> Iterator[tuple[str, Any]]:
     """Yields the flag of each part, and the part."""
-    for part in self.locals:
-      yield f'--client_parts={part.name}', part
+    for name, part in zip(self.config.client_parts, self.locals):
+      yield f'--client_parts={name}', part
     if self.pool not in self.locals:
       yield self.flag_of_pool, self.pool
     for part in self.servers:

@@ -28,7 +28,8 @@ class Method:
     optimizer: Client optimizer, of `training.OPTIMIZERS`; None for that of the
       task.
     learning_rate: Learning rate of `optimizer`.
-    weighting: Weighting of the clients; None for the number of examples.
+    weighting: Weighting of the clients; None for the number of examples. A
+      name, such as 'equal', is possible in place of a component with defaults.
     predictor: Groups of models that predict in place of the global model.
     tune: Default ranges for tuning, such as `{'pvi.damping': 'log:0.03:0.3'}`.
     needs: Fields that the task must set, such as `{'num_rounds': 1}`.
@@ -95,6 +96,8 @@ def _add(
   found: dict[str, Any], thing: Any, table: Mapping[str, Any] = _NOTHING
 ) -> str:
   """Adds the settings of a component; returns the name that selects it."""
+  if isinstance(thing, str):
+    return thing
   kind: Any = type(thing)
   named = [name for name, known in table.items() if known is kind]
   if named:
