@@ -90,6 +90,9 @@ class DatasetConfig:
     'Cells of a table that are missing values, such as -999, besides empty '
     'cells, ?, NA, NaN, NULL.',
   )
+  quiet_data: bool = setting(
+    False, 'Print no warnings about suspicious cells and columns of a table.'
+  )
 
   def __post_init__(self):
     for name, spec in settings.of(DatasetConfig).items():

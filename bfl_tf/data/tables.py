@@ -5,11 +5,17 @@ import dataclasses
 import pathlib
 import re
 from typing import Any
-import unicodedata
 
 import numpy as np
 
-from bfl_tf.data import arrays, columns, csv_files, dataset_config, encoding
+from bfl_tf.data import (
+  arrays,
+  columns,
+  csv_files,
+  dataset_config,
+  encoding,
+  findings,
+)
 from bfl_tf.data import names as names_lib
 
 _NUMBER = re.compile(r'-?\d{1,9}(\.0*)?')
@@ -45,12 +51,15 @@ def load(
   )
   rows = columns.Split(x, y, np.array(table[site], str) if site else None)
   known = len(names) or reading.num_classes
+  read = findings.Table(
+    table.drop(columns=apart), rows, features, names, label, site, notation
+  )
   return dataclasses.replace(
     arrays.from_splits(reading.dataset, known, rows),
     class_names=names,
     features=features,
     notation=notation,
-    notes=tuple(_notes(reading, rows, features, names)),
+    notes=tuple(_notes(reading, read)),
   )
 
 
@@ -75,64 +84,14 @@ def _check_roles(where, reading, table, is_numeric):
         )
 
 
-def _notes(reading, rows, features, names):
-  """Yields a description of a table, and warnings of suspicious cells."""
+def _notes(reading, table):
+  """Yields a description of a table, and its findings."""
   name = pathlib.PurePath(reading.dataset).name
-  sites = [site for site, _ in rows.sites]
-  size = f'{len(rows.y)} rows' + (f', {len(sites)} sites' if sites else '')
-  yield f'{name}: {size}: {encoding.describe(rows.x, features)}'
-  fixed = [
-    feature.column
-    for feature, x in zip(features, rows.x.T)
-    if np.ptp(x) and not any(np.ptp(x[of_site]) for _, of_site in rows.sites)
-  ]
-  if rows.sites and fixed:
-    yield (
-      f'warning: {name}: constant within each site: '
-      f'{", ".join(dict.fromkeys(fixed))}. Such columns need more rounds, or '
-      '--method=pvi'
-    )
-  numbers = {reading.label_column: rows.y} if rows.is_numeric else {}
-  texts = {reading.label_column: names, reading.client_column: sites}
-  for (column, value), x in zip(features, rows.x.T):
-    if value is None:
-      numbers[column] = x
-    elif value:
-      texts[column] = (*texts.get(column, ()), value)
-  for remark, found, what in (
-    (_sentinel, numbers, ': set the flag if the number marks missing values'),
-    (_pairs, texts, ', which look alike: they count as different'),
-  ):
-    told = [f'{c!r} has {s}' for c in found if (s := remark(found[c]))]
-    if told:
-      yield f'warning: {name}: {"; ".join(told[:5])}{what}'
-
-
-def _sentinel(values: np.ndarray) -> str:
-  """Returns a remark on a repeated number far from all others, or ''."""
-  found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
-  for at, others in ((0, found[1:]), (-1, found[:-1])):
-    # Codes such as 0, 1, 5 have few numbers.
-    if counts.size < 6 or counts[at] < 3:
-      continue
-    gap = max(found[at] - others[-1], others[0] - found[at])
-    if gap > np.ptp(others):
-      return (
-        f'the suspicious number {found[at]:.9g} in {counts[at]} rows, the '
-        f'others lie between {others[0]:.4g} and {others[-1]:.4g} '
-        f'(--missing_values={found[at]:.9g})'
-      )
-  return ''
-
-
-def _pairs(names: Iterable[str]) -> str:
-  """Returns the names that look alike, such as `No and no`, or ''."""
-  groups: dict[str, list[str]] = {}
-  for name in names:
-    alike = unicodedata.normalize('NFKC', name).casefold().split()
-    groups.setdefault(' '.join(alike), []).append(name)
-  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
-  return ', '.join(pairs[:5])
+  rows, (sites, _) = table.rows, table.sites
+  size = f'{len(rows.y)} rows' + (f', {sites.size} sites' if table.site else '')
+  yield f'{name}: {size}: {encoding.describe(rows.x, table.features)}'
+  if not reading.quiet_data:
+    yield from (f'warning: {name}: {line}' for line in findings.lines(table))
 
 
 def classes(

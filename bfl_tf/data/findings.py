@@ -1,0 +1,304 @@
+"""Warnings about a table that can be read but may be misleading.
+
+Each check yields one line for each finding. The checks take little time in
+comparison with the reading: they work on whole columns, and look at each
+different text once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+import functools
+import itertools
+import re
+from typing import Any
+import unicodedata
+
+import numpy as np
+
+from bfl_tf.data import columns, encoding, table_format
+
+_MOST_LINES = 10
+# Smallest column of persons or of record numbers.
+_FEWEST = 20
+# Robust standard deviations between a cell and the median of its column.
+_FAR_CELL = 10
+# Standard deviations within sites, between the mean of a site and of the rest.
+_FAR_SITE = 4
+_FEWEST_AT_SITE = 5
+# Smallest fraction of equal rows that is reported; fewer may be chance.
+_EQUAL_ROWS = 0.01
+# Standard deviation of normal numbers, divided by their median deviation.
+_NORMAL = 1.4826
+_TIME = r'\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?'
+_DATE = re.compile(
+  rf'\d{{1,4}}([-./])\d{{1,2}}\1\d{{1,4}}([T ]{_TIME}Z?)?|{_TIME}|'
+  r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table that has been read.
+
+  Attributes:
+    texts: Data frame of the cells, without labels and sites.
+    rows: Encoded rows, with labels and sites.
+    names: Names of the classes; empty for numeric labels.
+    label: Column of the labels.
+    site: Column of the sites, or ''.
+  """
+
+  texts: Any
+  rows: columns.Split
+  features: encoding.Features
+  names: Sequence[str]
+  label: str
+  site: str
+  notation: table_format.TableFormat
+
+  @property
+  def numbers(self) -> dict[str, np.ndarray]:
+    """Columns of numbers, `[num_rows]` float32; NaN for missing numbers."""
+    return {
+      feature.column: x
+      for feature, x in zip(self.features, self.rows.x.T, strict=True)
+      if feature.value is None
+    }
+
+  @property
+  def labels(self) -> dict[str, np.ndarray]:
+    """The column of numeric labels, if labels are numbers."""
+    return {self.label: self.rows.y} if self.rows.is_numeric else {}
+
+  @functools.cached_property
+  def sites(self) -> tuple[np.ndarray, np.ndarray]:
+    """Names of the sites, and number of the site of each row."""
+    ids = self.rows.ids
+    ids = np.zeros(len(self.rows.y), int) if ids is None else ids
+    return np.unique(ids, return_inverse=True)
+
+  @functools.cached_property
+  def values(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Different texts of each column, and number of the text of each row."""
+    import pandas
+
+    found = {}
+    for column, cells in self.texts.items():
+      codes, values = pandas.factorize(cells.to_numpy())
+      found[column] = values, codes
+    return found
+
+  def is_date(self, column: str) -> bool:
+    """Whether all cells that are not missing are dates or times."""
+    found = False
+    for text in self.values[column][0]:
+      if _DATE.fullmatch(text):
+        found = True
+      elif not self.notation.is_missing([text])[0]:
+        return False
+    return found
+
+
+def lines(table: Table) -> list[str]:
+  """Returns at most ten lines, in the order of the checks."""
+  found = [*itertools.chain.from_iterable(check(table) for check in CHECKS)]
+  if len(found) > _MOST_LINES:
+    more = len(found) - _MOST_LINES + 1
+    found[_MOST_LINES - 1 :] = [f'{more} more findings']
+  return found
+
+
+def equal_rows(table: Table) -> Iterator[str]:
+  """Finds rows with the features and the label of an earlier row."""
+  x, y, _ = table.rows
+  size = len(y)
+  equal = size - len({*zip(map(bytes, x), y.tolist(), strict=True)})
+  if equal > max(1, _EQUAL_ROWS * size):
+    yield (
+      f'{equal} of {size} rows are equal to an earlier row (features and '
+      'label): remove copies, because a test example may be the copy of a '
+      'training example'
+    )
+
+
+def persons(table: Table) -> Iterator[str]:
+  """Finds texts or whole numbers that divide the rows into small groups.
+
+  Either each value is in about the same number of rows, or each value belongs
+  to one site. The counts of random values have a variance close to their mean.
+  """
+  names, site = table.sites
+  for column, (values, codes) in table.values.items():
+    if not _FEWEST <= len(values) <= codes.size / 2 or table.is_date(column):
+      continue
+    numbers = table.notation.numbers(values)
+    if (numbers[np.isfinite(numbers)] % 1).any():
+      continue
+    counts = np.bincount(codes)
+    is_nested = 1 < names.size < len(values) and len(values) == (
+      np.unique(codes * names.size + site).size
+    )
+    if counts.var() < counts.mean() / 4 or is_nested:
+      each = ' to '.join(dict.fromkeys([f'{counts.min()}', f'{counts.max()}']))
+      yield (
+        f'{column!r} has {len(values)} values with {each} rows each: is it a '
+        'person? Then rows of a person are training and test examples'
+      )
+
+
+def record_numbers(table: Table) -> Iterator[str]:
+  """Finds columns with another whole number in each row."""
+  for column, x in table.numbers.items():
+    if _is_record_number(x):
+      yield (
+        f'{column!r} has another whole number in each row: is it a record '
+        f'number? --ignore_columns={column}'
+      )
+
+
+def _is_record_number(x):
+  # The first rows exclude most columns.
+  return x.size >= _FEWEST and all(
+    not (some % 1).any() and np.unique(some).size == some.size
+    for some in (x[:_FEWEST], x)
+  )
+
+
+def dates(table: Table) -> Iterator[str]:
+  """Finds features that are dates or times."""
+  for column in encoding.columns(table.features):
+    if table.is_date(column):
+      yield (
+        f'{column!r} is a date or time, such as {table.values[column][0][0]}: '
+        f'--ignore_columns={column}, or derive a number from it, such as days '
+        'since admission'
+      )
+
+
+def far_cells(table: Table) -> Iterator[str]:
+  """Finds numbers far from all others: repeated numbers, and up to 3 cells."""
+  for column, x in (table.numbers | table.labels).items():
+    known = np.flatnonzero(np.isfinite(x))
+    remark = _sentinel(column, x[known]) or _cells(table, column, known, x)
+    if remark:
+      yield remark
+
+
+def _sentinel(column, x):
+  """Returns a remark on a repeated number far from all others, or ''."""
+  found, counts = np.unique(x, return_counts=True)
+  for at, others in ((0, found[1:]), (-1, found[:-1])):
+    # Codes such as 0, 1, 5 have few numbers.
+    if counts.size < 6 or counts[at] < 3:
+      continue
+    gap = max(found[at] - others[-1], others[0] - found[at])
+    if gap > np.ptp(others):
+      return (
+        f'{column!r} has the suspicious number {found[at]:.9g} in {counts[at]} '
+        f'rows, the others lie between {others[0]:.4g} and {others[-1]:.4g}: '
+        f'does it mark missing values? --missing_values={found[at]:.9g}'
+      )
+  return ''
+
+
+def _cells(table, column, known, x):
+  """Returns a remark on cells with a gap between them and all others, or ''."""
+  x = x[known]
+  if x.size < _FEWEST:
+    return ''
+  distance = abs(x - np.median(x))
+  limit = _FAR_CELL * _NORMAL * np.median(distance)
+  if not limit or distance.max() <= limit:
+    return ''
+  # The largest numbers of a skewed column have no such gap.
+  last = np.sort(np.partition(distance, -4)[-4:])
+  is_gap = last[1:] > np.maximum(3 * last[:-1], limit)
+  if not is_gap.any() or np.unique(x).size < 6:
+    return ''
+  rest = last[is_gap.argmax()]
+  far = np.flatnonzero(distance > rest)
+  others = x[distance <= rest]
+  rows = table.texts.index[known[far]]
+  told = ', '.join(f'{x[at]:.9g} in row {r}' for at, r in zip(far, rows))
+  return (
+    f'{column!r} has {told}, far from all others, which lie between '
+    f'{others.min():.4g} and {others.max():.4g}: correct the cell if it is an '
+    'error'
+  )
+
+
+def far_sites(table: Table) -> Iterator[str]:
+  """Finds columns in which one site has another mean than the others.
+
+  The unit of the distance is the standard deviation within sites.
+  """
+  names, site = table.sites
+  for column, x in table.numbers.items() if names.size > 1 else ():
+    if _is_record_number(x):
+      continue
+    known = np.isfinite(x)
+    of, x = site[known], x[known].astype(np.float64)
+    x -= x.mean() if x.size else 0
+    size, total = (
+      np.bincount(of, weights, names.size) for weights in (None, x)
+    )
+    mean = total / np.maximum(size, 1)
+    variance = np.square(x - mean[of]).sum() / max(1, x.size - names.size)
+    rest = (total.sum() - total) / np.maximum(x.size - size, 1)
+    enough = np.minimum(size, x.size - size) >= _FEWEST_AT_SITE
+    gap = abs(mean - rest) * enough
+    at = gap.argmax()
+    # A column that is constant at each site has another finding.
+    if variance and gap[at] > _FAR_SITE * np.sqrt(variance):
+      center = table.numbers[column][known].mean(dtype=np.float64)
+      yield (
+        f'site {str(names[at])!r} has the mean {center + mean[at]:.4g} in '
+        f'{column!r}, the others {center + rest[at]:.4g}: the distance is '
+        f'{gap[at] / np.sqrt(variance):.1f} standard deviations within sites. '
+        'Has the site another unit?'
+      )
+
+
+def constants(table: Table) -> Iterator[str]:
+  """Finds columns that vary between sites only."""
+  sites = table.rows.sites
+  fixed = [
+    feature.column
+    for feature, x in zip(table.features, table.rows.x.T, strict=True)
+    if sites and np.ptp(x) and not any(np.ptp(x[rows]) for _, rows in sites)
+  ]
+  if fixed:
+    yield (
+      f'constant within each site: {", ".join(dict.fromkeys(fixed))}. Such '
+      'columns need more rounds, or --method=pvi'
+    )
+
+
+def alike(table: Table) -> Iterator[str]:
+  """Finds categories, classes and sites that look alike."""
+  texts: dict[str, list[str]] = {
+    table.label: [*table.names],
+    table.site: [*map(str, table.sites[0])],
+  }
+  for column, value in table.features:
+    if value:
+      texts.setdefault(column, []).append(value)
+  for column, found in texts.items():
+    if pairs := _pairs(found):
+      yield f'{column!r} has {pairs}, which look alike: they count as different'
+
+
+def _pairs(names: Iterable[str]) -> str:
+  """Returns the names that look alike, such as `No and no`, or ''."""
+  groups: dict[str, list[str]] = {}
+  for name in names:
+    same = unicodedata.normalize('NFKC', name).casefold().split()
+    groups.setdefault(' '.join(same), []).append(name)
+  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
+  return ', '.join(pairs[:5])
+
+
+CHECKS = (
+  equal_rows, persons, record_numbers, dates, far_cells, far_sites, constants,
+  alike,
+)  # fmt: skip
