@@ -110,7 +110,7 @@ def lines(table: Table) -> list[str]:
 
 def equal_rows(table: Table) -> Iterator[str]:
   """Finds rows with the features and the label of an earlier row."""
-  x, y, _ = table.rows
+  x, y = table.rows.x, table.rows.y
   size = len(y)
   equal = size - len({*zip(map(bytes, x), y.tolist(), strict=True)})
   if equal > max(1, _EQUAL_ROWS * size):
@@ -128,7 +128,8 @@ def persons(table: Table) -> Iterator[str]:
   to one site. The counts of random values have a variance close to their mean.
   """
   names, site = table.sites
-  for column, (values, codes) in table.values.items():
+  is_told = table.rows.groups is not None
+  for column, (values, codes) in () if is_told else table.values.items():
     if not _FEWEST <= len(values) <= codes.size / 2 or table.is_date(column):
       continue
     numbers = table.notation.numbers(values)
@@ -142,7 +143,7 @@ def persons(table: Table) -> Iterator[str]:
       each = ' to '.join(dict.fromkeys([f'{counts.min()}', f'{counts.max()}']))
       yield (
         f'{column!r} has {len(values)} values with {each} rows each: is it a '
-        'person? Then rows of a person are training and test examples'
+        f'person? --group_column={column}'
       )
 
 

@@ -29,7 +29,8 @@ def load(
   table = csv_files.read(where, reading.dataset, notation)
   _check_roles(where, reading, table, is_numeric)
   label, site = reading.label_column, reading.client_column
-  apart = [label, *filter(None, [site])]
+  group = reading.group_column
+  apart = [label, *filter(None, [site, group])]
   columns_of_x = table.drop(columns=[*apart, *reading.ignore_columns])
   if not columns_of_x.columns.size:
     raise ValueError(f'{where} has no column left to use as a feature.')
@@ -49,7 +50,14 @@ def load(
     if is_numeric
     else classes(where, reading, table[label])
   )
-  rows = columns.Split(x, y, np.array(table[site], str) if site else None)
+  # The same number at two sites may be two persons.
+  together = [*filter(None, [site, group])]
+  rows = columns.Split(
+    x,
+    y,
+    np.array(table[site], str) if site else None,
+    table.groupby(together).ngroup().to_numpy() if group else None,
+  )
   known = len(names) or reading.num_classes
   read = findings.Table(
     table.drop(columns=apart), rows, features, names, label, site, notation
@@ -69,7 +77,7 @@ def _check_roles(where, reading, table, is_numeric):
   for flag in dataset_config.COLUMNS:
     value = getattr(reading, flag)
     named = [*value] if isinstance(value, tuple) else [value]
-    if flag == 'client_column':
+    if flag in ('client_column', 'group_column'):
       named = [*filter(None, named)]
     csv_files.check_columns(where, table, named, f'which --{flag} names')
     # Labels and sites that are listed as categorical are read as texts.
