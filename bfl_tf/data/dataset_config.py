@@ -93,8 +93,8 @@ class DatasetConfig:
   )
   missing_values: tuple[str, ...] = setting(
     (),
-    'Cells of a table that are missing values, such as -999, besides empty '
-    'cells, ?, NA, NaN, NULL.',
+    'Cells of a table that are missing values, besides empty cells, ?, NA, '
+    'NaN, NULL: -999 in all columns, or age:999 in the column age.',
   )
   quiet_data: bool = setting(
     False, 'Print no warnings about suspicious cells and columns of a table.'

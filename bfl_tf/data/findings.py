@@ -90,11 +90,11 @@ class Table:
 
   def is_date(self, column: str) -> bool:
     """Whether all cells that are not missing are dates or times."""
-    found = False
+    found, notation = False, self.notation.of(column)
     for text in self.values[column][0]:
       if _DATE.fullmatch(text):
         found = True
-      elif not self.notation.is_missing([text])[0]:
+      elif not notation.is_missing([text])[0]:
         return False
     return found
 
@@ -132,7 +132,7 @@ def persons(table: Table) -> Iterator[str]:
   for column, (values, codes) in () if is_told else table.values.items():
     if not _FEWEST <= len(values) <= codes.size / 2 or table.is_date(column):
       continue
-    numbers = table.notation.numbers(values)
+    numbers = table.notation.of(column).numbers(values)
     if (numbers[np.isfinite(numbers)] % 1).any():
       continue
     counts = np.bincount(codes)
@@ -197,7 +197,8 @@ def _sentinel(column, x):
       return (
         f'{column!r} has the suspicious number {found[at]:.9g} in {counts[at]} '
         f'rows, the others lie between {others[0]:.4g} and {others[-1]:.4g}: '
-        f'does it mark missing values? --missing_values={found[at]:.9g}'
+        'does it mark missing values? '
+        f'--missing_values={column}:{found[at]:.9g}'
       )
   return ''
 

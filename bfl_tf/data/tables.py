@@ -28,6 +28,12 @@ def load(
   where, notation = f'--dataset={reading.dataset}', reading.notation
   table = csv_files.read(where, reading.dataset, notation)
   _check_roles(where, reading, table, is_numeric)
+  for mark in notation.missing_values:
+    if ':' in mark and not any(mark.startswith(f'{c}:') for c in table):
+      raise ValueError(
+        f'{where} has no column {mark.partition(":")[0]!r}, which '
+        f'--missing_values={mark} names; it has {", ".join(table)}.'
+      )
   label, site = reading.label_column, reading.client_column
   group = reading.group_column
   apart = [label, *filter(None, [site, group])]
@@ -35,7 +41,8 @@ def load(
   if not columns_of_x.columns.size:
     raise ValueError(f'{where} has no column left to use as a feature.')
   for name in apart:
-    for row, cell in table[name][notation.is_missing(table[name])].items():
+    missing = notation.of(name).is_missing(table[name])
+    for row, cell in table[name][missing].items():
       raise ValueError(
         f'{where}: row {row}, column {name!r} has {cell!r}: write a value, or '
         'remove the row.'
@@ -134,7 +141,7 @@ def _check_texts(cells, reading):
   """Rejects labels that are fractions, or numbers in another notation."""
   if cells.name in reading.categorical_columns:
     return
-  numbers = reading.notation.numbers(cells)
+  numbers = reading.notation.of(cells.name).numbers(cells)
   if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
     raise ValueError(
       'fractions: for regression, set --likelihood=gaussian; for classes, list '
@@ -163,7 +170,7 @@ def ordered(where: str, names: Iterable[str]) -> list[str]:
 
 
 def _numbers(where, cells, notation):
-  numbers = notation.numbers(cells)
+  numbers = notation.of(cells.name).numbers(cells)
   for row, text in cells[np.isnan(numbers)].items():
     remedy = notation.remedy(text, cells)
     raise ValueError(
