@@ -98,6 +98,13 @@ class Table:
         return False
     return found
 
+  def is_record_number(self, column: str) -> bool:
+    """Whether each row has another whole number."""
+    values, codes = self.values[column]
+    return _FEWEST <= codes.size == len(values) and all(
+      text.removesuffix('.0').isdigit() for text in values
+    )
+
 
 def lines(table: Table) -> list[str]:
   """Returns at most ten lines, in the order of the checks."""
@@ -148,21 +155,13 @@ def persons(table: Table) -> Iterator[str]:
 
 
 def record_numbers(table: Table) -> Iterator[str]:
-  """Finds columns with another whole number in each row."""
-  for column, x in table.numbers.items():
-    if _is_record_number(x):
+  """Finds features with another whole number in each row."""
+  for column in encoding.columns(table.features):
+    if table.is_record_number(column):
       yield (
         f'{column!r} has another whole number in each row: is it a record '
         f'number? --ignore_columns={column}'
       )
-
-
-def _is_record_number(x):
-  # The first rows exclude most columns.
-  return x.size >= _FEWEST and all(
-    not (some % 1).any() and np.unique(some).size == some.size
-    for some in (x[:_FEWEST], x)
-  )
 
 
 def dates(table: Table) -> Iterator[str]:
@@ -236,7 +235,7 @@ def far_sites(table: Table) -> Iterator[str]:
   """
   names, site = table.sites
   for column, x in table.numbers.items() if names.size > 1 else ():
-    if _is_record_number(x):
+    if table.is_record_number(column):
       continue
     known = np.isfinite(x)
     of, x = site[known], x[known].astype(np.float64)

@@ -25,6 +25,8 @@ def table(**columns):
   return {
     'age': [*rng.integers(20, 90, SIZE)],
     'lactate': [*np.exp(rng.normal(size=SIZE)).round(3)],
+    # In float32, these are whole numbers.
+    'volume': [*rng.uniform(1e8, 2e8, SIZE).round(1)],
     'site': ['a', 'b', 'c'] * 40,
     'label': [*rng.choice(['no', 'yes'], SIZE)],
   } | columns
