@@ -20,6 +20,10 @@ from bfl_tf.data import columns, encoding, table_format
 _MOST_LINES = 10
 # Smallest column of persons or of record numbers.
 _FEWEST = 20
+# Cells that show whether a column may be one of persons.
+_SAMPLE = 256
+# Columns with fewer other numbers are codes.
+_CODES = 5
 # Robust standard deviations between a cell and the median of its column.
 _FAR_CELL = 10
 # Standard deviations within sites, between the mean of a site and of the rest.
@@ -77,32 +81,29 @@ class Table:
     ids = np.zeros(len(self.rows.y), int) if ids is None else ids
     return np.unique(ids, return_inverse=True)
 
-  @functools.cached_property
-  def values(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Different texts of each column, and number of the text of each row."""
-    import pandas
-
-    found = {}
-    for column, cells in self.texts.items():
-      codes, values = pandas.factorize(cells.to_numpy())
-      found[column] = values, codes
-    return found
-
   def is_date(self, column: str) -> bool:
     """Whether all cells that are not missing are dates or times."""
     found, notation = False, self.notation.of(column)
-    for text in self.values[column][0]:
+    for text in self.texts[column]:
       if _DATE.fullmatch(text):
         found = True
       elif not notation.is_missing([text])[0]:
         return False
     return found
 
+  def is_whole(self, column: str, texts: np.ndarray) -> bool:
+    """Whether no text of a column is a fraction."""
+    numbers = self.notation.of(column).numbers(texts)
+    return not (numbers[np.isfinite(numbers)] % 1).any()
+
   def is_record_number(self, column: str) -> bool:
     """Whether each row has another whole number."""
-    values, codes = self.values[column]
-    return _FEWEST <= codes.size == len(values) and all(
-      text.removesuffix('.0').isdigit() for text in values
+    cells = self.texts[column].to_numpy()
+    # The first cells exclude most columns.
+    return cells.size >= _FEWEST and all(
+      len({*some}) == some.size
+      and all(text.removesuffix('.0').isdigit() for text in some)
+      for some in (cells[:_FEWEST], cells)
     )
 
 
@@ -117,9 +118,10 @@ def lines(table: Table) -> list[str]:
 
 def equal_rows(table: Table) -> Iterator[str]:
   """Finds rows with the features and the label of an earlier row."""
-  x, y = table.rows.x, table.rows.y
-  size = len(y)
-  equal = size - len({*zip(map(bytes, x), y.tolist(), strict=True)})
+  whole = np.column_stack([table.rows.x, table.rows.y])
+  size = len(whole)
+  as_bytes = whole.view(np.dtype((np.void, whole[0].nbytes)))
+  equal = size - len({*as_bytes.ravel().tolist()})
   if equal > max(1, _EQUAL_ROWS * size):
     yield (
       f'{equal} of {size} rows are equal to an earlier row (features and '
@@ -134,13 +136,26 @@ def persons(table: Table) -> Iterator[str]:
   Either each value is in about the same number of rows, or each value belongs
   to one site. The counts of random values have a variance close to their mean.
   """
+  import pandas
+
+  if table.rows.groups is not None:
+    return
   names, site = table.sites
-  is_told = table.rows.groups is not None
-  for column, (values, codes) in () if is_told else table.values.items():
-    if not _FEWEST <= len(values) <= codes.size / 2 or table.is_date(column):
+  for column, cells in table.texts.items():
+    cells = cells.to_numpy()
+    # A few cells exclude most columns.
+    some = cells[:: cells.size // _SAMPLE + 1]
+    if (
+      len({*some}) < _FEWEST
+      or not table.is_whole(column, some[:_FEWEST])
+      or table.is_date(column)
+    ):
       continue
-    numbers = table.notation.of(column).numbers(values)
-    if (numbers[np.isfinite(numbers)] % 1).any():
+    codes, values = pandas.factorize(cells)
+    if not (
+      _FEWEST <= len(values) <= codes.size / 2
+      and table.is_whole(column, values)
+    ):
       continue
     counts = np.bincount(codes)
     is_nested = 1 < names.size < len(values) and len(values) == (
@@ -169,7 +184,7 @@ def dates(table: Table) -> Iterator[str]:
   for column in encoding.columns(table.features):
     if table.is_date(column):
       yield (
-        f'{column!r} is a date or time, such as {table.values[column][0][0]}: '
+        f'{column!r} is a date or time, such as {table.texts[column].iloc[0]}: '
         f'--ignore_columns={column}, or derive a number from it, such as days '
         'since admission'
       )
@@ -178,53 +193,51 @@ def dates(table: Table) -> Iterator[str]:
 def far_cells(table: Table) -> Iterator[str]:
   """Finds numbers far from all others: repeated numbers, and up to 3 cells."""
   for column, x in (table.numbers | table.labels).items():
-    known = np.flatnonzero(np.isfinite(x))
-    remark = _sentinel(column, x[known]) or _cells(table, column, known, x)
+    ordered = np.sort(x[np.isfinite(x)])
+    remark = _repeated(column, ordered) or _cells(table, column, x, ordered)
     if remark:
       yield remark
 
 
-def _sentinel(column, x):
+def _repeated(column, ordered):
   """Returns a remark on a repeated number far from all others, or ''."""
-  found, counts = np.unique(x, return_counts=True)
-  for at, others in ((0, found[1:]), (-1, found[:-1])):
-    # Codes such as 0, 1, 5 have few numbers.
-    if counts.size < 6 or counts[at] < 3:
+  for found in ordered[:1], ordered[-1:]:
+    others = ordered[ordered != found]
+    count = ordered.size - others.size
+    if count < 3 or not others.size:
       continue
-    gap = max(found[at] - others[-1], others[0] - found[at])
-    if gap > np.ptp(others):
+    gap = max(found[0] - others[-1], others[0] - found[0])
+    # Codes such as 0, 1, 5 have few numbers.
+    if gap > others[-1] - others[0] and np.unique(others).size >= _CODES:
       return (
-        f'{column!r} has the suspicious number {found[at]:.9g} in {counts[at]} '
-        f'rows, the others lie between {others[0]:.4g} and {others[-1]:.4g}: '
-        'does it mark missing values? '
-        f'--missing_values={column}:{found[at]:.9g}'
+        f'{column!r} has the suspicious number {found[0]:.9g} in {count} rows, '
+        f'the others lie between {others[0]:.4g} and {others[-1]:.4g}: does it '
+        f'mark missing values? --missing_values={column}:{found[0]:.9g}'
       )
   return ''
 
 
-def _cells(table, column, known, x):
+def _cells(table, column, x, ordered):
   """Returns a remark on cells with a gap between them and all others, or ''."""
-  x = x[known]
-  if x.size < _FEWEST:
+  if ordered.size < _FEWEST:
     return ''
-  distance = abs(x - np.median(x))
-  limit = _FAR_CELL * _NORMAL * np.median(distance)
-  if not limit or distance.max() <= limit:
+  half = ordered.size // 2
+  distance = abs(ordered - ordered[half])
+  limit = _FAR_CELL * _NORMAL * np.partition(distance, half)[half]
+  last = np.sort(np.concatenate([distance[:4], distance[-4:]]))[-4:]
+  if not limit or last[-1] <= limit:
     return ''
   # The largest numbers of a skewed column have no such gap.
-  last = np.sort(np.partition(distance, -4)[-4:])
   is_gap = last[1:] > np.maximum(3 * last[:-1], limit)
-  if not is_gap.any() or np.unique(x).size < 6:
+  others = ordered[distance <= last[is_gap.argmax()]]
+  if not is_gap.any() or np.unique(others).size < _CODES:
     return ''
-  rest = last[is_gap.argmax()]
-  far = np.flatnonzero(distance > rest)
-  others = x[distance <= rest]
-  rows = table.texts.index[known[far]]
-  told = ', '.join(f'{x[at]:.9g} in row {r}' for at, r in zip(far, rows))
+  far = np.flatnonzero((x < others[0]) | (x > others[-1]))
+  rows = table.texts.index[far]
+  told = ', '.join(f'{x[at]:.9g} in row {row}' for at, row in zip(far, rows))
   return (
     f'{column!r} has {told}, far from all others, which lie between '
-    f'{others.min():.4g} and {others.max():.4g}: correct the cell if it is an '
-    'error'
+    f'{others[0]:.4g} and {others[-1]:.4g}: correct the cell if it is an error'
   )
 
 
