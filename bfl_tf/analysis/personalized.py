@@ -122,7 +122,7 @@ def _with_sets(run, models, rule) -> Iterator[Personalized]:
       found = Personalized(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(found.model)
-      x, y, _ = held.take(rows)
+      x, y, *_ = held.take(rows)
       found = found._replace(sets=run.sets(own.predict(x), y))
     yield found
 

@@ -377,6 +377,7 @@ MACHINE_FIELDS = (
   'clients_per_device',
   'engine',
   'client_timeout',
+  'quiet_data',
   'tracker',
 )
 

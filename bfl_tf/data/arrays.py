@@ -70,14 +70,17 @@ def checked(
     # Only the validation split may be empty.
     if name != 'validation' or len(split.y):
       keys = (f'{name}.x', split.x, f'{name}.y', split.y)
-      splits[name] = examples(where, *keys, is_numeric)._replace(ids=split.ids)
+      splits[name] = examples(where, *keys, is_numeric)._replace(
+        ids=split.ids, groups=split.groups
+      )
   num_classes = 0 if is_numeric else dataset.num_classes
   dataset = dataclasses.replace(dataset, num_classes=num_classes, **splits)
   _check_splits(where, dataset)
   sizes: dict[str, Any] = {
-    f'{name}.ids': (split.ids, len(split.y))
+    f'{name}.{what}': (values, len(split.y))
     for name, split in dataset.splits.items()
-    if split.ids is not None
+    for what, values in (('ids', split.ids), ('groups', split.groups))
+    if values is not None
   }
   if dataset.class_names:
     sizes['class_names'] = dataset.class_names, num_classes

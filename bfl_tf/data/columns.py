@@ -1,5 +1,6 @@
 """Data sets as arrays of examples."""
 
+from collections.abc import Callable, Iterable
 import dataclasses
 import functools
 from typing import Any, NamedTuple
@@ -16,17 +17,21 @@ class Split(NamedTuple):
   `x` are uint8 or float32 images `[num_examples, height, width, channels]`, or
   float32 features `[num_examples, num_features]`; a missing number of a table
   is NaN. `y` are int32 classes or float32 numbers, `[num_examples]`. `ids` is
-  the site of each example, `[num_examples]`.
+  the site of each example, and `groups` the number of its group, such as a
+  person, `[num_examples]`; a group has one site, and is never divided.
   """
 
   x: np.ndarray
   y: np.ndarray
   ids: np.ndarray | None = None
+  groups: np.ndarray | None = None
 
-  def take(self, indices: np.ndarray) -> 'Split':
+  def take(self, indices: np.ndarray | slice) -> 'Split':
     """Returns the examples with these indices."""
-    ids = None if self.ids is None else np.asarray(self.ids)[indices]
-    return Split(self.x[indices], self.y[indices], ids)
+    ids, groups = (
+      None if each is None else np.asarray(each)[indices] for each in self[2:]
+    )
+    return Split(self.x[indices], self.y[indices], ids, groups)
 
   @property
   def is_numeric(self) -> bool:
@@ -42,6 +47,26 @@ class Split(NamedTuple):
   def sites(self) -> list[tuple[str, np.ndarray]]:
     """Name of each site and sorted indices of its examples, in name order."""
     return [] if self.ids is None else by_site(self.ids)
+
+
+def whole_groups(
+  groups: np.ndarray | None,
+  divide: Callable[[np.ndarray | slice], Iterable[np.ndarray]],
+) -> list[np.ndarray]:
+  """Divides examples so that each group stays together.
+
+  Args:
+    groups: Group of each example; None if each example is its own group.
+    divide: Divides one example for each group, with the given indices, and
+      returns their places.
+
+  Returns:
+    The sorted indices of the examples in each part.
+  """
+  if groups is None:
+    return [*divide(slice(None))]
+  _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+  return [np.flatnonzero(np.isin(group, part)) for part in divide(first)]
 
 
 def by_site(ids: np.ndarray) -> list[tuple[str, np.ndarray]]:

@@ -106,11 +106,12 @@ def encode(
     known.setdefault(feature.column, []).append(feature)
   features, values, defects, counts = [], [], [], {}
   for name, cells in table.items():
+    of = notation.of(name)
     try:
-      own, x = _encode(cells, name in categorical, known.get(name), notation)
+      own, x = _encode(cells, name in categorical, known.get(name), of)
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
-      is_text = np.isnan(notation.numbers(cells)) & ~notation.is_missing(cells)
+      is_text = np.isnan(of.numbers(cells)) & ~of.is_missing(cells)
       counts[name] = int(is_text.sum())
     else:
       features += own

@@ -8,7 +8,8 @@ from bfl_tf.declare.settings import setting
 
 # Fields that apply only to tables: names of columns, and notation of cells.
 COLUMNS = (
-  'label_column', 'client_column', 'ignore_columns', 'categorical_columns',
+  'label_column', 'client_column', 'group_column', 'ignore_columns',
+  'categorical_columns',
 )  # fmt: skip
 FORMAT = tuple(
   field.name for field in dataclasses.fields(table_format.TableFormat)
@@ -60,6 +61,11 @@ class DatasetConfig:
     'Column of a .csv file with the client of each row, for '
     '--partition=natural.',
   )
+  group_column: str = setting(
+    '',
+    'Column of a .csv file with the group of each row, such as a person. Rows '
+    'of a group at one site stay in one split and with one client.',
+  )
   ignore_columns: tuple[str, ...] = setting(
     (), 'Columns of a .csv file that are not features.'
   )
@@ -87,8 +93,11 @@ class DatasetConfig:
   )
   missing_values: tuple[str, ...] = setting(
     (),
-    'Cells of a table that are missing values, such as -999, besides empty '
-    'cells, ?, NA, NaN, NULL.',
+    'Cells of a table that are missing values, besides empty cells, ?, NA, '
+    'NaN, NULL: -999 in all columns, or age:999 in the column age.',
+  )
+  quiet_data: bool = setting(
+    False, 'Print no warnings about suspicious cells and columns of a table.'
   )
 
   def __post_init__(self):

@@ -25,8 +25,8 @@ _TAKEN = {
   'npz': ('test_fraction', 'min_site_examples'),
   'function': ('min_site_examples',),
   'csv': (
-    'test_fraction', 'min_site_examples', *dataset_config.COLUMNS,
-    *dataset_config.FORMAT,
+    'test_fraction', 'min_site_examples', 'quiet_data',
+    *dataset_config.COLUMNS, *dataset_config.FORMAT,
   ),
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from bfl_tf.data import names as names_lib
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 # Alternative keys, for examples that are split into training and test later.
 WHOLE = ('x', 'y')
-_MORE = ('client_ids', 'client_ids_test', 'class_names')
+_MORE = ('client_ids', 'client_ids_test', 'class_names', 'groups')
 
 
 def load(
@@ -20,7 +20,8 @@ def load(
   """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
 
   Optional arrays are `client_ids`, the site of each row of `x_train` or `x`,
-  `client_ids_test`, the site of each row of `x_test`, and `class_names`.
+  `client_ids_test`, the site of each row of `x_test`, `groups`, the group of
+  each row of `x_train` or `x`, and `class_names`.
   """
   path = reading.dataset
   found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
@@ -33,6 +34,14 @@ def load(
   names = () if is_numeric else tuple(called.astype(str).tolist())
   names_lib.check(f'{where}: class_names has', names)
   first = _examples(where, found, keys[:2], 'client_ids', is_numeric)
+  if 'groups' in found:
+    groups = _names(where, 'groups', found['groups'], len(first.y))
+    # The same number at two sites may be two persons.
+    _, group = np.unique(groups, return_inverse=True)
+    _, site = np.unique(
+      group * 0 if first.ids is None else first.ids, return_inverse=True
+    )
+    first = first._replace(groups=group * (site.max() + 1) + site)
   test = None
   if not whole:
     test = _examples(where, found, keys[2:], 'client_ids_test', is_numeric)

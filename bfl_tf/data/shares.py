@@ -27,17 +27,27 @@ def hold_out(
   """Takes a fraction of every site's examples, about the same of each class.
 
   Returns sorted indices of the held-out examples, at least one per site, and of
-  the rest. Errors name the data `where` and the flag of the fraction.
+  the rest. Errors name the data `where` and the flag of the fraction. If there
+  are groups, the fraction is one of groups, and each counts as one example.
   """
-  x, y, ids = split
+  held, rest = columns.whole_groups(
+    split.groups,
+    lambda first: _hold_out(where, split.take(first), flag, fraction),
+  )
+  return held, rest
+
+
+def _hold_out(where, split, flag, fraction):
+  x, y, ids, groups = split
+  what = 'example(s)' if groups is None else 'group(s)'
   held, rest = [], []
   for site, rows in split.sites or [('', np.arange(y.size))]:
     quota = max(1, round(fraction * rows.size))
     if rows.size <= quota:
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
-        f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
-        f'leaves none: {"lower it, " if rows.size > 1 else ""}add examples, or '
+        f'{where}: {named}{rows.size} {what}, of which --{flag}={fraction} '
+        f'leaves none: {"lower it, " if rows.size > 1 else ""}add more, or '
         'leave out this site with a larger --min_site_examples.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
@@ -132,7 +142,10 @@ def take(
     held, rest = hold_out(where, whole, flag, fraction)
   else:
     rng = seeds.generator(seed, flag)
-    held, rest = columns.stratify(whole.strata, fraction, rng)
+    held, rest = columns.whole_groups(
+      whole.groups,
+      lambda first: columns.stratify(whole.strata[first], fraction, rng),
+    )
   for kind, indices, fix in (
     (name, held, 'raise'),
     ('training', rest, 'lower'),

@@ -50,6 +50,20 @@ class TableFormat:
     default = '\t' if pathlib.PurePath(path).suffix.lower() == '.tsv' else ','
     return _NAMED.get(self.separator, self.separator) or default
 
+  def of(self, column: str) -> 'TableFormat':
+    """Returns the notation of a column, with its own missing values.
+
+    The missing value `age:999` is 999 in the column `age`, and not missing in
+    other columns.
+    """
+    own = f'{column}:'
+    marks = [
+      mark.removeprefix(own)
+      for mark in self.missing_values
+      if ':' not in mark or mark.startswith(own)
+    ]
+    return dataclasses.replace(self, missing_values=tuple(marks))
+
   def is_missing(self, cells: Iterable[str]) -> np.ndarray:
     """Returns for each cell whether it is a missing value, `[num_cells]`."""
     marks = {*_MISSING, *self.missing_values}

@@ -5,11 +5,17 @@ import dataclasses
 import pathlib
 import re
 from typing import Any
-import unicodedata
 
 import numpy as np
 
-from bfl_tf.data import arrays, columns, csv_files, dataset_config, encoding
+from bfl_tf.data import (
+  arrays,
+  columns,
+  csv_files,
+  dataset_config,
+  encoding,
+  findings,
+)
 from bfl_tf.data import names as names_lib
 
 _NUMBER = re.compile(r'-?\d{1,9}(\.0*)?')
@@ -22,13 +28,21 @@ def load(
   where, notation = f'--dataset={reading.dataset}', reading.notation
   table = csv_files.read(where, reading.dataset, notation)
   _check_roles(where, reading, table, is_numeric)
+  for mark in notation.missing_values:
+    if ':' in mark and not any(mark.startswith(f'{c}:') for c in table):
+      raise ValueError(
+        f'{where} has no column {mark.partition(":")[0]!r}, which '
+        f'--missing_values={mark} names; it has {", ".join(table)}.'
+      )
   label, site = reading.label_column, reading.client_column
-  apart = [label, *filter(None, [site])]
+  group = reading.group_column
+  apart = [label, *filter(None, [site, group])]
   columns_of_x = table.drop(columns=[*apart, *reading.ignore_columns])
   if not columns_of_x.columns.size:
     raise ValueError(f'{where} has no column left to use as a feature.')
   for name in apart:
-    for row, cell in table[name][notation.is_missing(table[name])].items():
+    missing = notation.of(name).is_missing(table[name])
+    for row, cell in table[name][missing].items():
       raise ValueError(
         f'{where}: row {row}, column {name!r} has {cell!r}: write a value, or '
         'remove the row.'
@@ -43,14 +57,24 @@ def load(
     if is_numeric
     else classes(where, reading, table[label])
   )
-  rows = columns.Split(x, y, np.array(table[site], str) if site else None)
+  # The same number at two sites may be two persons.
+  together = [*filter(None, [site, group])]
+  rows = columns.Split(
+    x,
+    y,
+    np.array(table[site], str) if site else None,
+    table.groupby(together).ngroup().to_numpy() if group else None,
+  )
   known = len(names) or reading.num_classes
+  read = findings.Table(
+    table.drop(columns=apart), rows, features, names, label, site, notation
+  )
   return dataclasses.replace(
     arrays.from_splits(reading.dataset, known, rows),
     class_names=names,
     features=features,
     notation=notation,
-    notes=tuple(_notes(reading, rows, features, names)),
+    notes=tuple(_notes(reading, read)),
   )
 
 
@@ -60,7 +84,7 @@ def _check_roles(where, reading, table, is_numeric):
   for flag in dataset_config.COLUMNS:
     value = getattr(reading, flag)
     named = [*value] if isinstance(value, tuple) else [value]
-    if flag == 'client_column':
+    if flag in ('client_column', 'group_column'):
       named = [*filter(None, named)]
     csv_files.check_columns(where, table, named, f'which --{flag} names')
     # Labels and sites that are listed as categorical are read as texts.
@@ -75,64 +99,14 @@ def _check_roles(where, reading, table, is_numeric):
         )
 
 
-def _notes(reading, rows, features, names):
-  """Yields a description of a table, and warnings of suspicious cells."""
+def _notes(reading, table):
+  """Yields a description of a table, and its findings."""
   name = pathlib.PurePath(reading.dataset).name
-  sites = [site for site, _ in rows.sites]
-  size = f'{len(rows.y)} rows' + (f', {len(sites)} sites' if sites else '')
-  yield f'{name}: {size}: {encoding.describe(rows.x, features)}'
-  fixed = [
-    feature.column
-    for feature, x in zip(features, rows.x.T)
-    if np.ptp(x) and not any(np.ptp(x[of_site]) for _, of_site in rows.sites)
-  ]
-  if rows.sites and fixed:
-    yield (
-      f'warning: {name}: constant within each site: '
-      f'{", ".join(dict.fromkeys(fixed))}. Such columns need more rounds, or '
-      '--method=pvi'
-    )
-  numbers = {reading.label_column: rows.y} if rows.is_numeric else {}
-  texts = {reading.label_column: names, reading.client_column: sites}
-  for (column, value), x in zip(features, rows.x.T):
-    if value is None:
-      numbers[column] = x
-    elif value:
-      texts[column] = (*texts.get(column, ()), value)
-  for remark, found, what in (
-    (_sentinel, numbers, ': set the flag if the number marks missing values'),
-    (_pairs, texts, ', which look alike: they count as different'),
-  ):
-    told = [f'{c!r} has {s}' for c in found if (s := remark(found[c]))]
-    if told:
-      yield f'warning: {name}: {"; ".join(told[:5])}{what}'
-
-
-def _sentinel(values: np.ndarray) -> str:
-  """Returns a remark on a repeated number far from all others, or ''."""
-  found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
-  for at, others in ((0, found[1:]), (-1, found[:-1])):
-    # Codes such as 0, 1, 5 have few numbers.
-    if counts.size < 6 or counts[at] < 3:
-      continue
-    gap = max(found[at] - others[-1], others[0] - found[at])
-    if gap > np.ptp(others):
-      return (
-        f'the suspicious number {found[at]:.9g} in {counts[at]} rows, the '
-        f'others lie between {others[0]:.4g} and {others[-1]:.4g} '
-        f'(--missing_values={found[at]:.9g})'
-      )
-  return ''
-
-
-def _pairs(names: Iterable[str]) -> str:
-  """Returns the names that look alike, such as `No and no`, or ''."""
-  groups: dict[str, list[str]] = {}
-  for name in names:
-    alike = unicodedata.normalize('NFKC', name).casefold().split()
-    groups.setdefault(' '.join(alike), []).append(name)
-  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
-  return ', '.join(pairs[:5])
+  rows, (sites, _) = table.rows, table.sites
+  size = f'{len(rows.y)} rows' + (f', {sites.size} sites' if table.site else '')
+  yield f'{name}: {size}: {encoding.describe(rows.x, table.features)}'
+  if not reading.quiet_data:
+    yield from (f'warning: {name}: {line}' for line in findings.lines(table))
 
 
 def classes(
@@ -167,7 +141,7 @@ def _check_texts(cells, reading):
   """Rejects labels that are fractions, or numbers in another notation."""
   if cells.name in reading.categorical_columns:
     return
-  numbers = reading.notation.numbers(cells)
+  numbers = reading.notation.of(cells.name).numbers(cells)
   if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
     raise ValueError(
       'fractions: for regression, set --likelihood=gaussian; for classes, list '
@@ -196,7 +170,7 @@ def ordered(where: str, names: Iterable[str]) -> list[str]:
 
 
 def _numbers(where, cells, notation):
-  numbers = notation.numbers(cells)
+  numbers = notation.of(cells.name).numbers(cells)
   for row, text in cells[np.isnan(numbers)].items():
     remedy = notation.remedy(text, cells)
     raise ValueError(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import data, metrics, seeds, statistics, training
+from bfl_tf.data import columns
 from bfl_tf.federation import ensembles, personal, prediction, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
@@ -104,8 +105,13 @@ def halves(dataset: data.Dataset) -> tuple[data.Split, data.Split]:
   """Returns two halves of the calibration examples, for fits and thresholds."""
   held = dataset.calibration
   assert held is not None
-  order = seeds.generator(0, 'calibration_halves').permutation(len(held.y))
-  first, second = np.sort(order[::2]), np.sort(order[1::2])
+
+  def divide(places):
+    count = len(held.y[places])
+    order = seeds.generator(0, 'calibration_halves').permutation(count)
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+  first, second = columns.whole_groups(held.groups, divide)
   return held.take(first), held.take(second)
 
 

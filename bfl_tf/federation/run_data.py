@@ -9,7 +9,7 @@ import numpy as np
 
 from bfl_tf import data, seeds
 from bfl_tf.config.config import Config
-from bfl_tf.data import partitions
+from bfl_tf.data import columns, partitions
 from bfl_tf.declare import user_code
 
 
@@ -49,10 +49,21 @@ def partition_dataset(
   held, rest = partitions.hold_out(
     dataset.train.strata, num_examples=num_held, seed=config.seed_of_data
   )
+  groups = dataset.train.groups
+  parts = columns.whole_groups(
+    None if groups is None else groups[rest],
+    lambda first: _partition(config, dataset, rest[first]),
+  )
+  return [rest[part].astype(np.int32) for part in parts], held
+
+
+def _partition(config, dataset, rest):
+  """Returns for each client the places of its examples in `rest`."""
   if config.num_clients > len(rest):
+    what = 'training examples' if dataset.train.groups is None else 'groups'
     raise ValueError(
-      f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
-      f'examples of all clients.{_held_out(config)}'
+      f'--num_clients={config.num_clients} exceeds the {len(rest)} {what} of '
+      f'all clients.{_held_out(config)}'
     )
   what = f'--partition={config.partition}'
   method = config.selection.of('partition')
@@ -67,17 +78,16 @@ def partition_dataset(
     context = dataclasses.replace(context, client_ids=ids)
   split = method.bind(context)
   try:
-    parts = user_code.call(what, split, labels[rest])
+    parts = user_code.call(what, split, dataset.train.y[rest])
   except user_code.RaisedError:
     raise
   except ValueError as error:
     raise ValueError(f'{error}{_held_out(config)}') from error
   overlap = vars(method.factory).get('overlap', False)
   try:
-    parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
+    return partitions.checked(parts, len(rest), config.num_clients, overlap)
   except (TypeError, ValueError) as error:
     raise ValueError(f'{what} {error}') from error
-  return [rest[part].astype(np.int32) for part in parts], held
 
 
 def _held_out(config) -> str:

@@ -43,7 +43,8 @@ from bfl_tf.runs.task import Task
 # Settings of the node's owner; they describe the node's own file.
 _SHARES = ('test_fraction', 'calibration_fraction')
 _SETTINGS = (
-  *_SHARES, 'label_column', 'ignore_columns', 'categorical_columns', *FORMAT,
+  *_SHARES, 'label_column', 'group_column', 'ignore_columns',
+  'categorical_columns', *FORMAT,
 )  # fmt: skip
 
 # Flower's simulation sets `num-partitions`.

@@ -45,7 +45,7 @@ def test_every_row_of_a_table_is_in_exactly_one_share(tmp_path):
   found = [
     (*x.tolist(), dataset.class_names[y], i)
     for part in (dataset.train, dataset.calibration, dataset.test)
-    for x, y, i in zip(*part, strict=True)
+    for x, y, i in zip(*part[:3], strict=True)
   ]
   wanted = [
     (np.float32(r[0]).item(), np.float32(r[2]).item(), r[3], r[1])

@@ -41,6 +41,8 @@ def write(folder, column='dose', cells=('1', '2', '3'), name='t.csv', **others):
     (['-999', '-999.0', '3'], {'missing_values': ('-999',)},
      [np.nan, np.nan, 3]),
     (['none', '3'], {'missing_values': ('none',)}, [np.nan, 3]),
+    (['9', '-1:0', '3'], {'missing_values': ('dose:9', 'dose:-1:0', 'age:3')},
+     [np.nan, np.nan, 3]),
   ],
 )  # fmt: skip
 def test_numbers_in_another_notation_are_read(tmp_path, cells, flags, numbers):
@@ -100,6 +102,9 @@ BAD = {
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
   "'label' has the number '0,5'.*--decimal": (
     {'label': ['"0,5"', '"1,5"']}, {},
+  ),
+  "column 'agee'.*--missing_values=agee:9": (
+    {}, {'missing_values': ('agee:9',)},
   ),
   '--min_site_examples=2: .*no site': ({}, {'min_site_examples': 2}),
   '--min_site_examples=21': ({}, {**SITES, 'min_site_examples': 21}),

@@ -1,0 +1,318 @@
+"""Warnings about a table that can be read but may be misleading.
+
+Each check yields one line for each finding. The checks take little time in
+comparison with the reading: they work on whole columns, and look at each
+different text once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+import functools
+import itertools
+import re
+from typing import Any
+import unicodedata
+
+import numpy as np
+
+from bfl_tf.data import columns, encoding, table_format
+
+_MOST_LINES = 10
+# Smallest column of persons or of record numbers.
+_FEWEST = 20
+# Cells that show whether a column may be one of persons.
+_SAMPLE = 256
+# Columns with fewer other numbers are codes.
+_CODES = 5
+# Robust standard deviations between a cell and the median of its column.
+_FAR_CELL = 10
+# Standard deviations within sites, between the mean of a site and of the rest.
+_FAR_SITE = 4
+_FEWEST_AT_SITE = 5
+# Smallest fraction of equal rows that is reported; fewer may be chance.
+_EQUAL_ROWS = 0.01
+# Standard deviation of normal numbers, divided by their median deviation.
+_NORMAL = 1.4826
+_TIME = r'\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?'
+_DATE = re.compile(
+  rf'\d{{1,4}}([-./])\d{{1,2}}\1\d{{1,4}}([T ]{_TIME}Z?)?|{_TIME}|'
+  r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table that has been read.
+
+  Attributes:
+    texts: Data frame of the cells, without labels and sites.
+    rows: Encoded rows, with labels and sites.
+    names: Names of the classes; empty for numeric labels.
+    label: Column of the labels.
+    site: Column of the sites, or ''.
+  """
+
+  texts: Any
+  rows: columns.Split
+  features: encoding.Features
+  names: Sequence[str]
+  label: str
+  site: str
+  notation: table_format.TableFormat
+
+  @property
+  def numbers(self) -> dict[str, np.ndarray]:
+    """Columns of numbers, `[num_rows]` float32; NaN for missing numbers."""
+    return {
+      feature.column: x
+      for feature, x in zip(self.features, self.rows.x.T, strict=True)
+      if feature.value is None
+    }
+
+  @property
+  def labels(self) -> dict[str, np.ndarray]:
+    """The column of numeric labels, if labels are numbers."""
+    return {self.label: self.rows.y} if self.rows.is_numeric else {}
+
+  @functools.cached_property
+  def sites(self) -> tuple[np.ndarray, np.ndarray]:
+    """Names of the sites, and number of the site of each row."""
+    ids = self.rows.ids
+    ids = np.zeros(len(self.rows.y), int) if ids is None else ids
+    return np.unique(ids, return_inverse=True)
+
+  def is_date(self, column: str) -> bool:
+    """Whether all cells that are not missing are dates or times."""
+    found, notation = False, self.notation.of(column)
+    for text in self.texts[column]:
+      if _DATE.fullmatch(text):
+        found = True
+      elif not notation.is_missing([text])[0]:
+        return False
+    return found
+
+  def is_whole(self, column: str, texts: np.ndarray) -> bool:
+    """Whether no text of a column is a fraction."""
+    numbers = self.notation.of(column).numbers(texts)
+    return not (numbers[np.isfinite(numbers)] % 1).any()
+
+  def is_record_number(self, column: str) -> bool:
+    """Whether each row has another whole number."""
+    cells = self.texts[column].to_numpy()
+    # The first cells exclude most columns.
+    return cells.size >= _FEWEST and all(
+      len({*some}) == some.size
+      and all(text.removesuffix('.0').isdigit() for text in some)
+      for some in (cells[:_FEWEST], cells)
+    )
+
+
+def lines(table: Table) -> list[str]:
+  """Returns at most ten lines, in the order of the checks."""
+  found = [*itertools.chain.from_iterable(check(table) for check in CHECKS)]
+  if len(found) > _MOST_LINES:
+    more = len(found) - _MOST_LINES + 1
+    found[_MOST_LINES - 1 :] = [f'{more} more findings']
+  return found
+
+
+def equal_rows(table: Table) -> Iterator[str]:
+  """Finds rows with the features and the label of an earlier row."""
+  whole = np.column_stack([table.rows.x, table.rows.y])
+  size = len(whole)
+  as_bytes = whole.view(np.dtype((np.void, whole[0].nbytes)))
+  equal = size - len({*as_bytes.ravel().tolist()})
+  if equal > max(1, _EQUAL_ROWS * size):
+    yield (
+      f'{equal} of {size} rows are equal to an earlier row (features and '
+      'label): remove copies, because a test example may be the copy of a '
+      'training example'
+    )
+
+
+def persons(table: Table) -> Iterator[str]:
+  """Finds texts or whole numbers that divide the rows into small groups.
+
+  Either each value is in about the same number of rows, or each value belongs
+  to one site. The counts of random values have a variance close to their mean.
+  """
+  import pandas
+
+  if table.rows.groups is not None:
+    return
+  names, site = table.sites
+  for column, cells in table.texts.items():
+    cells = cells.to_numpy()
+    # A few cells exclude most columns.
+    some = cells[:: cells.size // _SAMPLE + 1]
+    if (
+      len({*some}) < _FEWEST
+      or not table.is_whole(column, some[:_FEWEST])
+      or table.is_date(column)
+    ):
+      continue
+    codes, values = pandas.factorize(cells)
+    if not (
+      _FEWEST <= len(values) <= codes.size / 2
+      and table.is_whole(column, values)
+    ):
+      continue
+    counts = np.bincount(codes)
+    is_nested = 1 < names.size < len(values) and len(values) == (
+      np.unique(codes * names.size + site).size
+    )
+    if counts.var() < counts.mean() / 4 or is_nested:
+      each = ' to '.join(dict.fromkeys([f'{counts.min()}', f'{counts.max()}']))
+      yield (
+        f'{column!r} has {len(values)} values with {each} rows each: is it a '
+        f'person? --group_column={column}'
+      )
+
+
+def record_numbers(table: Table) -> Iterator[str]:
+  """Finds features with another whole number in each row."""
+  for column in encoding.columns(table.features):
+    if table.is_record_number(column):
+      yield (
+        f'{column!r} has another whole number in each row: is it a record '
+        f'number? --ignore_columns={column}'
+      )
+
+
+def dates(table: Table) -> Iterator[str]:
+  """Finds features that are dates or times."""
+  for column in encoding.columns(table.features):
+    if table.is_date(column):
+      yield (
+        f'{column!r} is a date or time, such as {table.texts[column].iloc[0]}: '
+        f'--ignore_columns={column}, or derive a number from it, such as days '
+        'since admission'
+      )
+
+
+def far_cells(table: Table) -> Iterator[str]:
+  """Finds numbers far from all others: repeated numbers, and up to 3 cells."""
+  for column, x in (table.numbers | table.labels).items():
+    ordered = np.sort(x[np.isfinite(x)])
+    remark = _repeated(column, ordered) or _cells(table, column, x, ordered)
+    if remark:
+      yield remark
+
+
+def _repeated(column, ordered):
+  """Returns a remark on a repeated number far from all others, or ''."""
+  for found in ordered[:1], ordered[-1:]:
+    others = ordered[ordered != found]
+    count = ordered.size - others.size
+    if count < 3 or not others.size:
+      continue
+    gap = max(found[0] - others[-1], others[0] - found[0])
+    # Codes such as 0, 1, 5 have few numbers.
+    if gap > others[-1] - others[0] and np.unique(others).size >= _CODES:
+      return (
+        f'{column!r} has the suspicious number {found[0]:.9g} in {count} rows, '
+        f'the others lie between {others[0]:.4g} and {others[-1]:.4g}: does it '
+        f'mark missing values? --missing_values={column}:{found[0]:.9g}'
+      )
+  return ''
+
+
+def _cells(table, column, x, ordered):
+  """Returns a remark on cells with a gap between them and all others, or ''."""
+  if ordered.size < _FEWEST:
+    return ''
+  half = ordered.size // 2
+  distance = abs(ordered - ordered[half])
+  limit = _FAR_CELL * _NORMAL * np.partition(distance, half)[half]
+  last = np.sort(np.concatenate([distance[:4], distance[-4:]]))[-4:]
+  if not limit or last[-1] <= limit:
+    return ''
+  # The largest numbers of a skewed column have no such gap.
+  is_gap = last[1:] > np.maximum(3 * last[:-1], limit)
+  others = ordered[distance <= last[is_gap.argmax()]]
+  if not is_gap.any() or np.unique(others).size < _CODES:
+    return ''
+  far = np.flatnonzero((x < others[0]) | (x > others[-1]))
+  rows = table.texts.index[far]
+  told = ', '.join(f'{x[at]:.9g} in row {row}' for at, row in zip(far, rows))
+  return (
+    f'{column!r} has {told}, far from all others, which lie between '
+    f'{others[0]:.4g} and {others[-1]:.4g}: correct the cell if it is an error'
+  )
+
+
+def far_sites(table: Table) -> Iterator[str]:
+  """Finds columns in which one site has another mean than the others.
+
+  The unit of the distance is the standard deviation within sites.
+  """
+  names, site = table.sites
+  for column, x in table.numbers.items() if names.size > 1 else ():
+    if table.is_record_number(column):
+      continue
+    known = np.isfinite(x)
+    of, x = site[known], x[known].astype(np.float64)
+    x -= x.mean() if x.size else 0
+    size, total = (
+      np.bincount(of, weights, names.size) for weights in (None, x)
+    )
+    mean = total / np.maximum(size, 1)
+    variance = np.square(x - mean[of]).sum() / max(1, x.size - names.size)
+    rest = (total.sum() - total) / np.maximum(x.size - size, 1)
+    enough = np.minimum(size, x.size - size) >= _FEWEST_AT_SITE
+    gap = abs(mean - rest) * enough
+    at = gap.argmax()
+    # A column that is constant at each site has another finding.
+    if variance and gap[at] > _FAR_SITE * np.sqrt(variance):
+      center = table.numbers[column][known].mean(dtype=np.float64)
+      yield (
+        f'site {str(names[at])!r} has the mean {center + mean[at]:.4g} in '
+        f'{column!r}, the others {center + rest[at]:.4g}: the distance is '
+        f'{gap[at] / np.sqrt(variance):.1f} standard deviations within sites. '
+        'Has the site another unit?'
+      )
+
+
+def constants(table: Table) -> Iterator[str]:
+  """Finds columns that vary between sites only."""
+  sites = table.rows.sites
+  fixed = [
+    feature.column
+    for feature, x in zip(table.features, table.rows.x.T, strict=True)
+    if sites and np.ptp(x) and not any(np.ptp(x[rows]) for _, rows in sites)
+  ]
+  if fixed:
+    yield (
+      f'constant within each site: {", ".join(dict.fromkeys(fixed))}. Such '
+      'columns need more rounds, or --method=pvi'
+    )
+
+
+def alike(table: Table) -> Iterator[str]:
+  """Finds categories, classes and sites that look alike."""
+  texts: dict[str, list[str]] = {
+    table.label: [*table.names],
+    table.site: [*map(str, table.sites[0])],
+  }
+  for column, value in table.features:
+    if value:
+      texts.setdefault(column, []).append(value)
+  for column, found in texts.items():
+    if pairs := _pairs(found):
+      yield f'{column!r} has {pairs}, which look alike: they count as different'
+
+
+def _pairs(names: Iterable[str]) -> str:
+  """Returns the names that look alike, such as `No and no`, or ''."""
+  groups: dict[str, list[str]] = {}
+  for name in names:
+    same = unicodedata.normalize('NFKC', name).casefold().split()
+    groups.setdefault(' '.join(same), []).append(name)
+  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
+  return ', '.join(pairs[:5])
+
+
+CHECKS = (
+  equal_rows, persons, record_numbers, dates, far_cells, far_sites, constants,
+  alike,
+)  # fmt: skip
