@@ -37,7 +37,9 @@ def write(
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')
   ensemble: Any = model.load(paths)
-  run = loading.load_run(paths[0])._replace(trained=ensemble)
+  run = loading.load_run(paths[0])
+  held = loading.for_thresholds(ensemble, run.dataset)
+  run = run._replace(trained=ensemble, calibration=held)
   for each, member in zip(paths, ensemble.runs):
     flags_file.check_unchanged(each, member.config)
   predictive = ensemble.predictive(run.test.x)

@@ -47,6 +47,16 @@ class LoadedRun(NamedTuple):
     )
 
 
+def for_thresholds(
+  trained: model.Trained, dataset: data.Dataset
+) -> data.Split | None:
+  """Returns the calibration examples that did not choose a posterior factor."""
+  held, chosen = dataset.calibration, trained.config.posterior_factor < 0
+  if held is None or trained.factor is None or not chosen:
+    return held
+  return held if len(dataset.validation.y) else evaluation.halves(dataset)[1]
+
+
 def load_run(
   run_dir: str | os.PathLike,
   calibrate_on_test: float = 0.0,
@@ -88,10 +98,7 @@ def load_run(
     )
   trained.task.check_examples(path, found)
   dataset = shares.without_small_sites(dataset, 'test', min_site_examples)
-  held, test = dataset.calibration, dataset.test
-  fitted = trained.factor is not None and config.posterior_factor < 0
-  if held is not None and fitted and not len(dataset.validation.y):
-    _, held = evaluation.halves(dataset)  # The others chose the factor.
+  held, test = for_thresholds(trained, dataset), dataset.test
   if calibrate_on_test and held is not None:
     raise ValueError(
       f'{path} held out a calibration share: remove --calibrate_on_test.'
