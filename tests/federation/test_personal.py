@@ -58,7 +58,7 @@ def test_the_personal_models_of_a_round_are_scored():
     for client in honest:
       bias = second.state.memories[client]['local_layers']['mean']
       own = model.replace_mean(np.r_[model.mean[~LOCAL], bias])
-      x, y, _ = pieces.dataset.splits[split].take(rows[client])
+      x, y, *_ = pieces.dataset.splits[split].take(rows[client])
       predicted = training.predict(pieces.workers, own, x, seed=[0, 0])
       found.append(metrics.accuracy(predicted.mean, y))
     accuracy = scores[f'{prefix}personal_accuracy']
