@@ -50,17 +50,11 @@ class Context(NamedTuple):
     broadcast: The global model.
     start: The broadcast, or the start that the previous part returned.
     shared: Result of `Server.shared` of the same part, or None.
-    round: Index of the round, from 0.
-    num_examples: Number of examples of the client, float32.
-    all_examples: Number of examples of all clients, float32; 0 under privacy.
   """
 
   broadcast: weights_lib.Weights
   start: weights_lib.Weights
   shared: Any
-  round: Any
-  num_examples: Any
-  all_examples: Any
 
 
 class Start(NamedTuple):

@@ -112,10 +112,10 @@ def visited(part, start, path, index=0):
   return tf.nest.map_structure(np.asarray, found)
 
 
-def context(broadcast, shared=None, start=None, num_examples=1.0):
+def context(broadcast, shared=None, start=None):
   """Returns the context of a client in the first round, for `Local.begin`."""
   begin = broadcast if start is None else start
-  return parts.Context(broadcast, begin, shared, 0, num_examples, 0.0)
+  return parts.Context(broadcast, begin, shared)
 
 
 def experiment(**changes) -> federation.Experiment:

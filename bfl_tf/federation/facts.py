@@ -26,7 +26,8 @@ class Facts:
   """The argument of `Part.check`: a run, and how to reject it.
 
   Attributes:
-    plan: The `federation.Plan`.
+    plan: The `federation.Plan`. Its attributes, such as `config`, `pool`,
+      `weighting` and `optimizer`, are also attributes of the facts.
     flag: Flag of the part that is checked.
     trainings: Tuples (client, number of steps, number of examples), for the
       shortest and the longest training of each client; empty before the data

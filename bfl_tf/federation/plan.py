@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -137,12 +137,6 @@ class Plan:
   def flag(self, name: str) -> str:
     """Returns the flag of a field of the objective, with its value."""
     return f'--{self.inference.owner}.{name}={getattr(self.objective, name)}'
-
-  @property
-  def uses_broadcast_prior(self) -> bool:
-    """Whether the clients' prior depends on the broadcast posterior."""
-    by_part = any(part.has('prior') for part in self.locals)
-    return self.objective.update_prior or by_part
 
   def for_one_site(self) -> Plan:
     """Returns the plan for a personalized model of one site.
@@ -335,12 +329,17 @@ class Plan:
       start=tuple(map(placed, self.start)),
     )
 
-  def fresh_memory(self, model: weights.Weights) -> dict[str, Any]:
-    """Returns a client's memory before its first round, by part name."""
+  def fresh_memory(
+    self, model: weights.Weights, kept: Container[str] = ()
+  ) -> dict[str, Any]:
+    """Returns a client's memory before its first round, by part name.
+
+    Parts in `kept` are left out: they have a memory of an earlier round.
+    """
     return {
       part.name: parts.numpy(part.memory(model))
       for part in self.locals
-      if part.has('memory')
+      if part.has('memory') and part.name not in kept
     }
 
   def fresh_slots(self, model: weights.Weights) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def trace(
 
   def untrained(start, shared, memory, trace):
     result: Any = None
-    ctx = _context(start, shared)
+    ctx = parts_lib.Context(start, start, shared)
     for each in (chain, *chain.seconds.values()):
       _, carry = each.begin(ctx, memory)
       carry = tf.nest.map_structure(
@@ -88,11 +88,6 @@ def trace(
   )
 
 
-def _context(start, shared) -> parts_lib.Context:
-  number = tf.constant(1.0)
-  return parts_lib.Context(start, start, shared, tf.constant(0), number, number)
-
-
 def _check_hooks(part, start, shared, memory):
   """Traces each hook of a user's part alone, for errors with its line number.
 
@@ -124,7 +119,7 @@ def _check_hooks(part, start, shared, memory):
 
   def begin(start, shared, memory):
     # `begin` may be called through a name only, for AutoGraph.
-    return part.begin(_context(start, shared), memory)
+    return part.begin(parts_lib.Context(start, start, shared), memory)
 
   made = traced('begin', begin, start, shared, memory)
   if not isinstance(made, parts_lib.Start):

@@ -117,14 +117,7 @@ class LocalTraining:
     config = self._config
     count = tf.size(task.indices)
     num_examples = tf.cast(count, tf.float32)
-    ctx = parts.Context(
-      broadcast=task.start,
-      start=task.start,
-      shared=task.shared,
-      round=task.round,
-      num_examples=num_examples,
-      all_examples=tf.cast(task.all_examples, tf.float32),
-    )
+    ctx = parts.Context(task.start, task.start, task.shared)
     own, carry = self._parts.begin(ctx, task.memory)
     weights.write(self.variables, own)
     self._inference.bound(self.variables)
@@ -152,7 +145,7 @@ class LocalTraining:
       num_steps,
       prior,
       task.round,
-      ctx.all_examples,
+      tf.cast(task.all_examples, tf.float32),
       task.common_seed,
     )
     zero = tf.constant(0.0)

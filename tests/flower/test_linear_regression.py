@@ -51,7 +51,7 @@ def exact_client(plan, worker, broadcast, client, indices, memory=None, *_):
   start = broadcast.model
   memory = memory or plan.fresh_memory(start)
   chain, size = training.Chain(plan.locals), len(indices)
-  ctx = parts.Context(start, start, broadcast.shared, 0, size, 0)
+  ctx = parts.Context(start, start, broadcast.shared)
   _, carry = chain.begin(ctx, memory)
   prior = np.array([[0.0], [plan.objective.prior_scale**-2]])
   if plan.objective.update_prior:
