@@ -74,12 +74,13 @@ def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:
 
 def _factor(experiment, model, last) -> float | None:
   """Returns the factor on the standard deviations, or None for the default."""
-  config, held = experiment.config, held_for_factor(experiment.dataset)
+  config = experiment.config
   if config.predict_with == 'mean' or config.predictor or not model.loc.size:
     return None
   if config.posterior_factor >= 0:
     return config.posterior_factor
-  if not last or held is None:
+  held = held_for_factor(experiment.dataset) if last else None
+  if held is None:
     return None
   return prediction.fitted_factor(
     experiment.workers,

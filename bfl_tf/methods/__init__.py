@@ -1,12 +1,13 @@
 """All methods: each is a `Method` in a module of this package.
 
 A module contains what the clients and the server do, with the settings, and the
-values that `--method` selects by their names.
+values that `--method` selects by their names. The tables below contain the
+parts and the values of all modules that are imported here.
 """
 
 from typing import Any
 
-from bfl_tf import clients, server
+from bfl_tf import clients, parts, server
 from bfl_tf.methods import (
   bayes_admm,
   ditto,
@@ -33,45 +34,29 @@ from bfl_tf.methods import (
 )
 from bfl_tf.methods.method import Method
 
+_MODULES = tuple(
+  module
+  for module in vars().copy().values()
+  if getattr(module, '__package__', None) == __name__
+)
 NAMED: dict[str, Method] = {
   name: value
-  for module in list(vars().values())
-  if getattr(module, '__package__', None) == __name__
+  for module in _MODULES
   for name, value in sorted(vars(module).items())
   if isinstance(value, Method)
 }
-
-CLIENT_PARTS: dict[str, Any] = {
-  part.name: part
-  for part in (
-    bayes_admm.BayesADMM,
-    clients.Projection,
-    ditto.Ditto,
-    feddyn.FedDyn,
-    fedlap.FedLap,
-    fednova.FedNova,
-    fedpa.FedPA,
-    fedprox.Proximal,
-    keep_local.KeepLocal,
-    langevin.Langevin,
-    local_layers.LocalLayers,
-    pfedbayes.PFedBayes,
-    pvi.PVI,
-    scaffold.Scaffold,
-    swag.Swag,
-  )
+_PARTS = {
+  value.name: value
+  for module in (*_MODULES, clients, server)
+  for value in vars(module).values()
+  if isinstance(value, type) and issubclass(value, parts.Part) and value.name
 }
-
+CLIENT_PARTS: dict[str, Any] = {
+  name: part for name, part in _PARTS.items() if issubclass(part, parts.Local)
+}
+# Server parts that have no client half and are no pooling rule.
 SERVER_PARTS: dict[str, Any] = {
-  part.name: part
-  for part in (
-    fedadam.Adaptive,
-    fedavgm.Momentum,
-    fedbe.Distil,
-    server.Ensemble,
-    server.FineTune,
-    server.KeepSamples,
-    server.Recalibrate,
-    server.StoreUpdates,
-  )
+  name: part
+  for name, part in _PARTS.items()
+  if not issubclass(part, parts.Local | parts.Pool)
 }
