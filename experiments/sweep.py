@@ -199,7 +199,8 @@ def main() -> int:
       for name, config in space.configs.items()
     }
   reasons = study.check(points)
-  for (name, _), reason in study.check(tried).items():
+  first = {name: tried[name, next(iter(trials[name]))] for name, _ in tried}
+  for name, reason in study.check(first).items():
     reasons.setdefault(name, reason)
   for name, reason in reasons.items():
     rows[name].failures = {r.config.seed: reason for r in points.pop(name)}

@@ -166,6 +166,7 @@ def space(given: Given, grids: Sequence[str]) -> Space:
     point = dict(chosen)
     try:
       config, here = given.config(point)
+      plan.Plan.of(config)
     except ValueError as error:
       found.refused[_name(point)] = (point, str(error))
       continue
