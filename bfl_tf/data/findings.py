@@ -5,7 +5,7 @@ comparison with the reading: they work on whole columns, and look at each
 different text once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -118,16 +118,57 @@ def lines(table: Table) -> list[str]:
 
 def equal_rows(table: Table) -> Iterator[str]:
   """Finds rows with the features and the label of an earlier row."""
-  whole = np.column_stack([table.rows.x, table.rows.y])
-  size = len(whole)
-  as_bytes = whole.view(np.dtype((np.void, whole[0].nbytes)))
-  equal = size - len({*as_bytes.ravel().tolist()})
-  if equal > max(1, _EQUAL_ROWS * size):
+  rows = table.rows
+  first = _first_equal(np.column_stack([rows.x, rows.y]))
+  equal = int((first != np.arange(first.size)).sum())
+  if equal > max(1, _EQUAL_ROWS * first.size):
+    together = ''
+    if copies(rows, table.numbers) is not None:
+      together = '; equal rows of a site stay together in one share'
     yield (
-      f'{equal} of {size} rows are equal to an earlier row (features and '
-      'label): remove copies, because a test example may be the copy of a '
-      'training example'
+      f'{equal} of {first.size} rows are equal to an earlier row (features and '
+      f'label): remove copies{together}'
     )
+
+
+def copies(
+  rows: columns.Split, numbers: Mapping[str, np.ndarray]
+) -> np.ndarray | None:
+  """Returns the group of each row, `[num_rows]`: equal rows of a site.
+
+  A site without many equal rows has a group for each row. So has a site whose
+  columns of numbers have few values, because there, different persons may have
+  equal rows. The result is None if no site has copies.
+
+  Args:
+    numbers: Columns of numbers by name, `[num_rows]` each.
+  """
+  groups = np.arange(len(rows.y))
+  whole = np.column_stack([rows.x, rows.y])
+  ids = np.zeros(len(rows.y)) if rows.ids is None else rows.ids
+  for site in np.unique(ids):
+    here = np.flatnonzero(ids == site)
+    first = _first_equal(whole[here])
+    equal = (first != np.arange(first.size)).sum()
+    if equal > max(1, _EQUAL_ROWS * here.size) and any(
+      np.unique(x[here]).size >= _FEWEST for x in numbers.values()
+    ):
+      groups[here] = here[first]
+  return None if np.array_equal(groups, np.arange(groups.size)) else groups
+
+
+def _first_equal(rows: np.ndarray) -> np.ndarray:
+  """Returns the place of the first equal row, `[num_rows]`."""
+  as_bytes = np.ascontiguousarray(rows).view(
+    np.dtype((np.void, rows[0].nbytes))
+  )
+  place: dict[bytes, int] = {}
+  return np.array(
+    [
+      place.setdefault(row, at)
+      for at, row in enumerate(as_bytes.ravel().tolist())
+    ]
+  )
 
 
 def persons(table: Table) -> Iterator[str]:

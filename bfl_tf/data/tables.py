@@ -69,6 +69,8 @@ def load(
   read = findings.Table(
     table.drop(columns=apart), rows, features, names, label, site, notation
   )
+  if not group:
+    rows = rows._replace(groups=findings.copies(rows, read.numbers))
   return dataclasses.replace(
     arrays.from_splits(reading.dataset, known, rows),
     class_names=names,

@@ -100,3 +100,19 @@ def test_a_table_has_at_most_ten_lines(tmp_path):
   numbers = {f'n{number}': [*range(SIZE)] for number in range(12)}
   found = findings(tmp_path, table(**numbers))
   assert len(found) == 10 and '3 more' in found[-1]
+
+
+def test_copies_of_a_row_stay_in_one_share(tmp_path):
+  whole = {name: cells[:30] * 4 for name, cells in table().items()}
+  path = write(tmp_path / 't.csv', whole)
+  dataset = data.load(path, client_column='', ignore_columns=('site',))
+  train, test = (
+    [row.tobytes() for row in np.column_stack([split.x, split.y])]
+    for split in (dataset.train, dataset.test)
+  )
+  assert (len(train), len(test)) == (96, 24)
+  assert not {*train} & {*test}
+  # Equal answers of different persons are no copies.
+  few = {'sex': ['f', 'm'] * 60, 'age': [30, 40] * 60, 'label': ['n', 'y'] * 60}
+  path = write(tmp_path / 'few.csv', few)
+  assert data.load(path, client_column='').train.groups is None
