@@ -16,6 +16,7 @@ import unicodedata
 import numpy as np
 
 from bfl_tf.data import columns, encoding, table_format
+from bfl_tf.data import moments as moments_lib
 
 _MOST_LINES = 10
 # Smallest column of persons or of record numbers.
@@ -162,7 +163,7 @@ def _first_equal(rows: np.ndarray) -> np.ndarray:
   as_bytes = np.ascontiguousarray(rows).view(
     np.dtype((np.void, rows[0].nbytes))
   )
-  place: dict[bytes, int] = {}
+  place: dict[Any, int] = {}
   return np.array(
     [
       place.setdefault(row, at)
@@ -283,34 +284,51 @@ def _cells(table, column, x, ordered):
 
 
 def far_sites(table: Table) -> Iterator[str]:
-  """Finds columns in which one site has another mean than the others.
+  """Finds columns in which one site has another mean than the others."""
+  names, site = table.sites
+  moments = [
+    moments_lib.Moments.of(table.rows.x[site == at]) for at in range(names.size)
+  ]
+  numbers = {x for x in table.numbers if not table.is_record_number(x)}
+  yield from far_means(
+    [f'site {str(name)!r}' for name in names],
+    [
+      each.column if each.value is None and each.column in numbers else None
+      for each in table.features
+    ],
+    moments,
+  )
+
+
+def far_means(
+  names: Sequence[str],
+  features: Sequence[str | None],
+  moments: Sequence[moments_lib.Moments],
+) -> Iterator[str]:
+  """Finds features in which one site has another mean than the others.
 
   The unit of the distance is the standard deviation within sites.
+
+  Args:
+    names: Names of the sites.
+    features: Columns of the features; None for those that are not checked.
+    moments: Moments of the features at each site.
   """
-  names, site = table.sites
-  for column, x in table.numbers.items() if names.size > 1 else ():
-    if table.is_record_number(column):
-      continue
-    known = np.isfinite(x)
-    of, x = site[known], x[known].astype(np.float64)
-    x -= x.mean() if x.size else 0
-    size, total = (
-      np.bincount(of, weights, names.size) for weights in (None, x)
-    )
-    mean = total / np.maximum(size, 1)
-    variance = np.square(x - mean[of]).sum() / max(1, x.size - names.size)
-    rest = (total.sum() - total) / np.maximum(x.size - size, 1)
-    enough = np.minimum(size, x.size - size) >= _FEWEST_AT_SITE
-    gap = abs(mean - rest) * enough
-    at = gap.argmax()
+  size, mean, scatter = map(np.stack, zip(*moments))
+  count, total = size.sum(axis=0), size * mean
+  spread = np.sqrt(scatter.sum(axis=0) / np.maximum(1, count - len(names)))
+  rest = (total.sum(axis=0) - total) / np.maximum(count - size, 1)
+  enough = np.minimum(size, count - size) >= _FEWEST_AT_SITE
+  gap = abs(mean - rest) * enough
+  for place, column in enumerate(features):
+    at = gap[:, place].argmax()
     # A column that is constant at each site has another finding.
-    if variance and gap[at] > _FAR_SITE * np.sqrt(variance):
-      center = table.numbers[column][known].mean(dtype=np.float64)
+    if column and 0 < _FAR_SITE * spread[place] < gap[at, place]:
       yield (
-        f'site {str(names[at])!r} has the mean {center + mean[at]:.4g} in '
-        f'{column!r}, the others {center + rest[at]:.4g}: the distance is '
-        f'{gap[at] / np.sqrt(variance):.1f} standard deviations within sites. '
-        'Has the site another unit?'
+        f'{names[at]} has the mean {mean[at, place]:.4g} in {column!r}, the '
+        f'others {rest[at, place]:.4g}: the distance is '
+        f'{gap[at, place] / spread[place]:.1f} standard deviations within '
+        'sites. Has the site another unit?'
       )
 
 

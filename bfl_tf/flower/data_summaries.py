@@ -1,6 +1,6 @@
 """Summaries of the nodes' own data files, of one node or of all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import hashlib
 import itertools
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import data
-from bfl_tf.data import encoding, tables
+from bfl_tf.data import encoding, findings, tables
 from bfl_tf.federation import stopping
 
 # Largest absolute value of an example, by its dtype.
@@ -245,6 +245,17 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
       f'its file has the class {unknown[0]!r}, which is not a class of this run'
     )
   return np.array([places[name] for name in names(dataset)], np.int32)
+
+
+def far_sites(summaries: Mapping[int, DataSummary]) -> Iterator[str]:
+  """Yields a line for each feature in which a client is far from the others."""
+  features = merged(summaries).features
+  moments = [each._recoded(features).moments for each in summaries.values()]
+  yield from findings.far_means(
+    [f'client {client}' for client in summaries],
+    [each.column if each.value is None else None for each in features],
+    moments,
+  )
 
 
 def merged(summaries: Mapping[int, DataSummary]) -> DataSummary:

@@ -64,6 +64,9 @@ def _execute(grid, settings):
         '(--server_parts=distil can use --server_dataset).'
       )
     summary = data_summaries.merged(introduced).to_json()
+    if not config.quiet_data:
+      for line in data_summaries.far_sites(introduced):
+        print(f'warning: {stopping.clean(line)}')
     # All examples of the server's own file are tests.
     own = run_data.load(config.replace(calibration_fraction=0.0), {})
     dataset, digests = with_summaries(own, introduced), _digests(introduced)

@@ -139,3 +139,16 @@ def test_nodes_that_spell_a_class_differently_are_rejected(tmp_path):
     summaries[client] = data_summaries.DataSummary.of(data.load(str(path)))
   with pytest.raises(ValueError, match='client 1'):
     data_summaries.merged(summaries)
+
+
+def test_the_sums_of_nodes_show_a_site_with_another_unit(tmp_path):
+  summaries, sugar = {}, np.random.default_rng(0).normal(90, 9, 90)
+  for client, unit in enumerate([1, 1, 18]):
+    path = tmp_path / f'{client}.csv'
+    rows = [f'{x / unit:.3f},{"ny"[n % 2]}' for n, x in enumerate(sugar)]
+    path.write_text('\n'.join(['sugar,label', *rows]))
+    summaries[client] = data_summaries.DataSummary.of(data.load(str(path)))
+  (line,) = data_summaries.far_sites(summaries)
+  assert 'client 2' in line and "'sugar'" in line
+  del summaries[2]
+  assert not [*data_summaries.far_sites(summaries)]
