@@ -46,10 +46,16 @@ def partition_dataset(
   num_held = config.num_server_examples or round(
     config.server_fraction * labels.size
   )
-  held, rest = partitions.hold_out(
-    dataset.train.strata, num_examples=num_held, seed=config.seed_of_data
-  )
-  groups = dataset.train.groups
+  groups, strata = dataset.train.groups, dataset.train.strata
+
+  def hold_out(first):
+    some = strata[first]
+    number = round(num_held * some.size / labels.size)
+    return partitions.hold_out(
+      some, num_examples=number, seed=config.seed_of_data
+    )
+
+  held, rest = columns.whole_groups(groups, hold_out)
   parts = columns.whole_groups(
     None if groups is None else groups[rest],
     lambda first: _partition(config, dataset, rest[first]),

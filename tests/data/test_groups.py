@@ -63,11 +63,12 @@ def test_a_group_is_in_one_split(path):
 
 @pytest.mark.parametrize('partition', ['iid', 'dirichlet', 'shards', 'natural'])
 def test_a_group_is_at_one_client(path, partition):
-  config = Config.of(
-    {'dataset': path, 'partition': partition, 'num_clients': 3, **reading(path)}
-  )
+  values = {'dataset': path, 'partition': partition, 'num_clients': 3}
+  config = Config.of({**values, 'num_server_examples': 40, **reading(path)})
   dataset = run_data.load(config)
-  parts, _ = run_data.partition_dataset(config, dataset)
+  parts, held = run_data.partition_dataset(config, dataset)
+  parts = [*parts, held]  # The server has five persons.
+  assert held.size == 40
   clients = [of(dataset.train.take(part)) for part in parts]
   assert sum(map(len, clients)) == len(set.union(*clients))
   together = np.sort(np.concatenate(parts))
