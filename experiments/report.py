@@ -18,6 +18,7 @@ from absl import flags
 
 from bfl_tf import metrics
 from bfl_tf.analysis import (
+  coefficients,
   loading,
   personalized,
   projection,
@@ -94,7 +95,10 @@ def _report(path):
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.save(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own, _CALIBRATED.value)
-  report_files.write(path, report)
+  effects = coefficients.table(run.trained)
+  report_files.write(path, report, effects)
+  for line in coefficients.lines(run.trained, effects):
+    print(line)
   for line in report_files.lines(path, report):
     print(line)
   if run.trained.has_personal_models:

@@ -1,6 +1,6 @@
 """Output of a report on sites: tables, plots and printed lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import json
 import pathlib
 from typing import Any
@@ -16,8 +16,15 @@ from bfl_tf.runs import directory
 from bfl_tf.runs import tables as tables_lib
 
 
-def write(path: pathlib.Path, report: reports.Report) -> None:
+def write(
+  path: pathlib.Path,
+  report: reports.Report,
+  coefficients: Sequence[reports.Row] = (),
+) -> None:
   """Writes the folder `sites/` and `conformal.json` of a run.
+
+  Args:
+    coefficients: Result of `coefficients.table`.
 
   Raises:
     stopping.MachineError: A file cannot be written.
@@ -31,6 +38,8 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
     for name, table in tables.items():
       if table:
         tables_lib.write_csv(folder / f'{name}.csv', table)
+    if coefficients:
+      tables_lib.write_csv(folder / 'coefficients.csv', coefficients)
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
     text = report_page.page(path.resolve().name, report, folder)

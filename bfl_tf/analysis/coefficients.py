@@ -1,0 +1,123 @@
+"""Coefficients of a logistic or linear model, with their uncertainty.
+
+Notation: z = (x - mean) / std are the standardized features, which the model is
+trained on, and w = [kernel; bias] its weights with the posterior N(m, S).
+  coefficient of a feature = k / std, per unit of the column
+  coefficient of the intercept = bias - sum k mean / std, at x = 0
+Both are linear in w, c = L w, so that c has the posterior N(L m, L S L^T). For
+classes, the effects are log odds relative to the first class, which are
+differences of columns of the kernel: adding a constant to all of its columns
+changes no prediction. For numbers, they are in the unit of the label.
+
+S is the posterior as trained, without the factor that predictions use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.analysis import model
+from bfl_tf.runs import tables
+
+_LEVEL = 0.95
+# Largest number of printed rows.
+_PRINTED = 30
+
+
+def table(trained: model.Trained) -> list[dict[str, Any]]:
+  """Returns one row per coefficient; none for another kind of model.
+
+  The model is `--model=logistic` on a table or vectors, with a posterior.
+  Columns: `class` with three or more classes; `feature`; `coefficient` with
+  `standard_deviation` and the 95 % interval `lower` to `upper`; for classes
+  `odds_ratio`, the exponential of the coefficient, with its interval; and
+  `per_std`, the coefficient per standard deviation of the feature.
+  """
+  task, config = trained.task, trained.config
+  if config.model != 'logistic' or len(task.input_shape) > 1:
+    return []
+  if isinstance(trained, model.Ensemble) or trained.needs_site:
+    return []
+  if not trained.weights.loc.size:
+    return []
+  mean, std = (np.array(v, float) for v in (task.mean, task.std))
+  names = [
+    f.column if f.value is None else f'{f.column} = {f.value or "missing"}'
+    for f in task.features
+  ] or [f'feature {number}' for number in range(len(mean))]
+  # From [kernel; bias] to the intercept and the coefficients.
+  to_units = np.pad(np.diag(1 / std), ((1, 0), (0, 1)))
+  to_units[0] = [*(-mean / std), 1]
+  rows = []
+  for name, effect, offset in _effects(trained):
+    found, scale = _moments(trained.weights, np.kron(to_units, effect))
+    found[0] += offset
+    half = metrics.half_width(_LEVEL) * scale
+    lower, upper = found - half, found + half
+    for at, feature in enumerate(['intercept', *names]):
+      row: dict[str, Any] = {'class': name} if name else {}
+      row |= {
+        'feature': feature,
+        'coefficient': found[at],
+        'standard_deviation': scale[at],
+        'lower': lower[at],
+        'upper': upper[at],
+      }
+      if not task.is_numeric:
+        with np.errstate(over='ignore'):
+          odds = np.exp([found[at], lower[at], upper[at]])
+        row |= dict(zip(('odds_ratio', 'odds_lower', 'odds_upper'), odds))
+      if at:
+        row['per_std'] = found[at] * std[at - 1]
+      rows.append(row)
+  return rows
+
+
+def lines(trained: model.Trained, rows: list[dict[str, Any]]) -> Iterator[str]:
+  """Yields the printed lines of a table, with its most certain effects."""
+  if not rows:
+    return
+  shown = sorted(
+    rows, key=lambda row: -abs(row['coefficient']) / row['standard_deviation']
+  )[:_PRINTED]
+  yield from tables.table([row for row in rows if row in shown]).splitlines()
+  what = 'change of the prediction'
+  if not trained.task.is_numeric:
+    first, *others = trained.task.classes
+    of = others[0] if len(others) == 1 else 'the class'
+    what = f'log odds of {of} relative to {first}'
+  some = f'the {_PRINTED} of {len(rows)} farthest from 0, ' * (
+    len(shown) < len(rows)
+  )
+  yield (
+    f'coefficients: {what} per unit of the column, {some}with 95 % intervals '
+    'of the posterior'
+  )
+  yield ''
+
+
+def _effects(trained) -> Iterator[tuple[str, np.ndarray, float]]:
+  """Yields name, factors of the outputs, and offset of each effect."""
+  task = trained.task
+  outputs = np.eye(trained.likelihood.num_outputs(task.num_classes))
+  if task.is_numeric:
+    offset, unit = task.label_moments
+    yield '', unit * outputs[:1], offset
+    return
+  names = task.classes if task.num_classes > 2 else ('', '')
+  for name, output in zip(names[1:], outputs[1:]):
+    yield name, (output - outputs[0])[np.newaxis], 0.0
+
+
+def _moments(weights, linear) -> tuple[np.ndarray, np.ndarray]:
+  """Returns mean and standard deviation of `linear @ w`, float64."""
+  # Constants, such as the scale of the noise, follow kernel and bias.
+  linear = np.pad(linear, ((0, 0), (0, weights.mean.size - linear.shape[1])))
+  of_loc = linear[:, : weights.loc.size]
+  variance = np.square(of_loc) @ np.square(weights.scale, dtype=float)
+  variance += np.square(of_loc @ weights.factor.T.astype(float)).sum(1)
+  return linear @ weights.mean.astype(float), np.sqrt(variance)
