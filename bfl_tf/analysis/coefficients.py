@@ -3,8 +3,9 @@
 Notation: z = (x - mean) / std are the standardized features, which the model is
 trained on, and w = [kernel; bias] its weights with the posterior N(m, S).
   coefficient of a feature = k / std, per unit of the column
-  coefficient of the intercept = bias - sum k mean / std, at x = 0
-Both are linear in w, c = L w, so that c has the posterior N(L m, L S L^T). For
+  coefficient of a category = the difference from the first category
+  intercept = bias - sum k mean / std, at x = 0 and the first categories
+All are linear in w, c = L w, so that c has the posterior N(L m, L S L^T). For
 classes, the effects are log odds relative to the first class, which are
 differences of columns of the kernel: adding a constant to all of its columns
 changes no prediction. For numbers, they are in the unit of the label.
@@ -14,14 +15,15 @@ S is the posterior as trained, without the factor that predictions use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import metrics
+from bfl_tf import data, metrics
 from bfl_tf.analysis import model
 from bfl_tf.runs import tables
+from bfl_tf.runs import task as task_lib
 
 _LEVEL = 0.95
 # Largest number of printed rows.
@@ -44,21 +46,18 @@ def table(trained: model.Trained) -> list[dict[str, Any]]:
     return []
   if not trained.weights.loc.size:
     return []
-  mean, std = (np.array(v, float) for v in (task.mean, task.std))
-  names = [
-    f.column if f.value is None else f'{f.column} = {f.value or "missing"}'
-    for f in task.features
-  ] or [f'feature {number}' for number in range(len(mean))]
-  # From [kernel; bias] to the intercept and the coefficients.
-  to_units = np.pad(np.diag(1 / std), ((1, 0), (0, 1)))
-  to_units[0] = [*(-mean / std), 1]
+  to_units = linear_map(task)
+  linear = np.stack([*to_units.values()])
+  std = {
+    f.column: s for f, s in zip(_features(task), task.std) if f.value is None
+  }
   rows = []
   for name, effect, offset in _effects(trained):
-    found, scale = _moments(trained.weights, np.kron(to_units, effect))
+    found, scale = _moments(trained.weights, np.kron(linear, effect))
     found[0] += offset
     half = metrics.half_width(_LEVEL) * scale
     lower, upper = found - half, found + half
-    for at, feature in enumerate(['intercept', *names]):
+    for at, feature in enumerate(to_units):
       row: dict[str, Any] = {'class': name} if name else {}
       row |= {
         'feature': feature,
@@ -71,10 +70,42 @@ def table(trained: model.Trained) -> list[dict[str, Any]]:
         with np.errstate(over='ignore'):
           odds = np.exp([found[at], lower[at], upper[at]])
         row |= dict(zip(('odds_ratio', 'odds_lower', 'odds_upper'), odds))
-      if at:
-        row['per_std'] = found[at] * std[at - 1]
+      if std.get(feature):
+        row['per_std'] = found[at] * std[feature]
       rows.append(row)
   return rows
+
+
+def linear_map(task: task_lib.Task) -> dict[str, np.ndarray]:
+  """Returns factors `[num_features + 1]` of [kernel; bias], by coefficient."""
+  std = np.array(task.std, float)
+  per_unit = np.pad(np.diag(1 / std), ((0, 0), (0, 1)))
+  intercept = np.r_[-np.array(task.mean) / std, 1.0]
+  found = {'intercept': intercept}
+  features = _features(task)
+  # The first category of each column.
+  references: dict[str, int] = {}
+  for at, feature in enumerate(features):
+    if feature.value:
+      references.setdefault(feature.column, at)
+  for at, (column, value) in enumerate(features):
+    reference = references.get(column)
+    if at == reference:
+      intercept += per_unit[at]
+    elif reference is None:
+      found[column if value is None else f'{column} is missing'] = per_unit[at]
+    else:
+      name = (
+        f'{column} = {value or "missing"} ({task.features[reference].value})'
+      )
+      found[name] = per_unit[at] - per_unit[reference]
+  return found
+
+
+def _features(task) -> Sequence[data.Feature]:
+  """Returns the features of a table, or numbered ones."""
+  numbered = (data.Feature(f'feature {at}') for at in range(len(task.mean)))
+  return task.features or [*numbered]
 
 
 def lines(trained: model.Trained, rows: list[dict[str, Any]]) -> Iterator[str]:

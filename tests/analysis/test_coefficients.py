@@ -5,10 +5,11 @@ import pytest
 from scipy import special
 from sklearn import linear_model
 
-from bfl_tf import analysis, runs
+from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import coefficients
 from bfl_tf.config.config import Config
 from bfl_tf.federation import run_data
+from bfl_tf.runs import task
 
 RNG = np.random.default_rng(0)
 # Columns with different units, two of which are correlated.
@@ -35,12 +36,12 @@ def table(tmp_path, y, **changes):
   runs.Run(config, tmp_path / 'run', False, draw_plots=False).execute()
   trained = analysis.load(tmp_path / 'run')
   rows = coefficients.table(trained)
-  data = run_data.load(config)
-  z = (data.train.x - data.mean) / data.std
-  units = np.diag(np.r_[1 / data.std, 1.0])
-  units[-1, :-1] = -data.mean / data.std
+  whole = run_data.load(config)
+  z = (whole.train.x - whole.mean) / whole.std
+  units = np.diag(np.r_[1 / whole.std, 1.0])
+  units[-1, :-1] = -whole.mean / whole.std
   assert list(coefficients.lines(trained, rows))
-  return rows, np.c_[z, np.ones(len(z))], data.train.y, units
+  return rows, np.c_[z, np.ones(len(z))], whole.train.y, units
 
 
 def compared(rows, mean, covariance, units, tolerance=1e-3):
@@ -101,3 +102,20 @@ def test_classes_are_compared_with_the_first_and_others_have_no_table(tmp_path):
   np.testing.assert_allclose(
     found, (kernel[:, 1:] - kernel[:, :1]).T.ravel(), rtol=1e-4
   )
+
+
+def test_categories_are_compared_with_the_first_of_their_column():
+  columns = ('age', None), ('age', ''), ('sex', 'f'), ('sex', 'm')
+  found = coefficients.linear_map(
+    task.Task(
+      (4,), 'float32', 2, (50.0, 0.1, 0.5, 0.5), (10.0, 0.3, 0.5, 0.5),
+      features=tuple(data.Feature(*c) for c in columns),
+    )
+  )  # fmt: skip
+  rows = {k: v.round(6).tolist() for k, v in found.items()}
+  assert rows == {
+    'intercept': [-5, -0.333333, 1, -1, 1],
+    'age': [0.1, 0, 0, 0, 0],
+    'age is missing': [0, 3.333333, 0, 0, 0],
+    'sex = m (f)': [0, 0, -2, 2, 0],
+  }

@@ -104,3 +104,11 @@ def test_a_product_of_full_covariances_equals_that_of_all_data():
   found = root.T @ covariance(model) @ root
   np.testing.assert_allclose(found, np.eye(15), rtol=0, atol=1e-4)
   assert model.factor.shape == (15, 15)
+
+
+def test_a_full_covariance_of_many_weights_is_rejected():
+  chosen = {'client_optimizer': 'laplace', 'laplace.covariance': 'full'}
+  with pytest.raises(ValueError, match='covariance=full'):
+    toys.experiment(model='mlp', **{'mlp.hidden_units': (300,)}, **chosen)
+  with pytest.raises(ValueError, match='pvi'):
+    toys.experiment(client_parts=('pvi',), **chosen)
