@@ -31,14 +31,16 @@ SUMMARY = 'summary.json'  # runs.directory -> read_summary
 CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its `read`
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
-SCORES = 'scores.json'  # in sites/ and uncertainty/ -> runs.groups.scores_of
+SCORES = 'scores.json'  # also in sites/, uncertainty/ -> runs.groups.scores_of
 SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
 # Runs of an ensemble, by number.
 ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
 
-OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
+OF_LAST_MODEL = (
+  PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SCORES, SITES, UNCERTAINTY,
+)  # fmt: skip
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (
   SUMMARY, TASK, SECRET, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES,
