@@ -95,11 +95,10 @@ def _report(path):
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.save(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own, _CALIBRATED.value)
-  effects = coefficients.table(run.trained)
-  report_files.write(path, report, effects)
-  for line in coefficients.lines(run.trained, effects):
-    print(line)
+  report_files.write(path, report)
   for line in report_files.lines(path, report):
+    print(line)
+  for line in coefficients.write(path, run.trained):
     print(line)
   if run.trained.has_personal_models:
     parts = ', '.join(run.trained.config.client_parts)

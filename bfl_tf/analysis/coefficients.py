@@ -16,11 +16,12 @@ S is the posterior as trained, without the factor that predictions use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+import pathlib
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import data, metrics
+from bfl_tf import data, metrics, run_files
 from bfl_tf.analysis import model
 from bfl_tf.runs import tables
 from bfl_tf.runs import task as task_lib
@@ -108,27 +109,31 @@ def _features(task) -> Sequence[data.Feature]:
   return task.features or [*numbered]
 
 
-def lines(trained: model.Trained, rows: list[dict[str, Any]]) -> Iterator[str]:
-  """Yields the printed lines of a table, with its most certain effects."""
+def write(path: pathlib.Path, trained: model.Trained) -> list[str]:
+  """Writes `sites/coefficients.csv` of a run, and returns lines to print.
+
+  The lines have the coefficients that are farthest from 0, in the unit of their
+  standard deviations.
+  """
+  rows = table(trained)
   if not rows:
-    return
+    return []
+  tables.write_csv(path / run_files.SITES / 'coefficients.csv', rows)
   shown = sorted(
     rows, key=lambda row: -abs(row['coefficient']) / row['standard_deviation']
   )[:_PRINTED]
-  yield from tables.table([row for row in rows if row in shown]).splitlines()
   what = 'change of the prediction'
   if not trained.task.is_numeric:
     first, *others = trained.task.classes
     of = others[0] if len(others) == 1 else 'the class'
     what = f'log odds of {of} relative to {first}'
-  some = f'the {_PRINTED} of {len(rows)} farthest from 0, ' * (
-    len(shown) < len(rows)
-  )
-  yield (
-    f'coefficients: {what} per unit of the column, {some}with 95 % intervals '
-    'of the posterior'
-  )
-  yield ''
+  some = f', {_PRINTED} of {len(rows)}' if len(rows) > _PRINTED else ''
+  return [
+    *tables.table([row for row in rows if row in shown]).splitlines(),
+    f'coefficients: {what} per unit of the column, with 95 % intervals of the '
+    f'posterior (coefficients.csv{some})',
+    '',
+  ]
 
 
 def _effects(trained) -> Iterator[tuple[str, np.ndarray, float]]:

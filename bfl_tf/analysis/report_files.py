@@ -1,6 +1,6 @@
 """Output of a report on sites: tables, plots and printed lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import json
 import pathlib
 from typing import Any
@@ -16,15 +16,8 @@ from bfl_tf.runs import directory
 from bfl_tf.runs import tables as tables_lib
 
 
-def write(
-  path: pathlib.Path,
-  report: reports.Report,
-  coefficients: Sequence[reports.Row] = (),
-) -> None:
+def write(path: pathlib.Path, report: reports.Report) -> None:
   """Writes the folder `sites/` and `conformal.json` of a run.
-
-  Args:
-    coefficients: Result of `coefficients.table`.
 
   Raises:
     stopping.MachineError: A file cannot be written.
@@ -38,8 +31,6 @@ def write(
     for name, table in tables.items():
       if table:
         tables_lib.write_csv(folder / f'{name}.csv', table)
-    if coefficients:
-      tables_lib.write_csv(folder / 'coefficients.csv', coefficients)
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
     text = report_page.page(path.resolve().name, report, folder)

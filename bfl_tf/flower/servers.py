@@ -97,11 +97,9 @@ def _score(grid, settings):
       nodes, introduced, trained, str(settings['sets']),
       str(settings['output-dir']), seconds or math.inf,
     ).report()  # fmt: skip
-    effects = coefficients.table(trained)
-    report_files.write(path, report, effects)
-  for line in coefficients.lines(trained, effects):
-    print(line or ' ')
-  for line in report_files.lines(path, report, of_nodes=True):
+    report_files.write(path, report)
+    effects = coefficients.write(path, trained)
+  for line in (*effects, *report_files.lines(path, report, of_nodes=True)):
     # `_Marked` does not mark empty lines, and unmarked lines are not shown.
     print(line or ' ')
 
