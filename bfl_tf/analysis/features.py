@@ -148,15 +148,14 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
       functools.partial(network, training=False),
       [tf.TensorSpec([None, *x.shape[1:]], x.dtype)],
     )
-  folder.mkdir(parents=True, exist_ok=True)
   started, done, found = time.monotonic(), 0, []
   for first in range(0, len(x), _PART):
     part = x[first : first + _PART]
     path = folder / f'{_digest(part, name, user_code.digest(name))}.npy'
     if not path.exists():
-      batches = [part[i : i + _SMALL] for i in range(0, len(part), _SMALL)]
       made = []
-      for batch in batches:
+      for at in range(0, len(part), _SMALL):
+        batch = part[at : at + _SMALL]
         values = np.asarray(user_code.call(flag, network, batch))
         if len(values) != len(batch):
           raise ValueError(
@@ -166,12 +165,9 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
         made.append(values.reshape(len(batch), -1).astype(np.float32))
         done += len(batch)
         rate = done / (time.monotonic() - started)
-        at = first + sum(map(len, made))
-        print(
-          f'\r{at} of {len(x)} examples, {rate:.0f} per second ',
-          end='',
-          flush=True,
-        )
+        shown = f'{first + at + len(batch)} of {len(x)} examples'
+        print(f'\r{shown}, {rate:.0f} per second ', end='', flush=True)
+      folder.mkdir(parents=True, exist_ok=True)
       with files.replacing(path) as new, new.open('wb') as file:
         np.save(file, np.concatenate(made))
     found.append(np.load(path))
