@@ -25,6 +25,7 @@ TENSORBOARD = 'tensorboard'  # runs.directory -> TensorBoard
 # Files about the last model of a run; `summary.json` is written last.
 PREDICTIONS = 'predictions.npz'  # runs.run -> plots.recorded.predictions
 MEMBERS = 'members.npz'  # runs.run -> plots.recorded.members
+PERSONAL = 'personal.csv'  # runs.run -> plots.recorded.personal
 PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Files of later analyses of a run.
@@ -39,7 +40,7 @@ ONLINE = 'online'  # experiments.online
 ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
 
 OF_LAST_MODEL = (
-  PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SCORES, SITES, UNCERTAINTY,
+  PREDICTIONS, MEMBERS, PERSONAL, CONFORMAL, PLOTS, SCORES, SITES, UNCERTAINTY,
 )  # fmt: skip
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (

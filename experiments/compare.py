@@ -37,6 +37,7 @@ _DRAWN = {
   'learning_curves': comparison.learning_curves,
   'reliability': comparison.reliability,
   'risk_coverage': comparison.risk_coverage,
+  'personal_scores': comparison.personal_scores,
 }
 _SCORES = flags.DEFINE_list(
   'scores',
@@ -205,8 +206,14 @@ def _drawn(
         # The other figures are of classes.
         whole.setdefault(name, []).append(run)
 
+  personal = {
+    name: of
+    for name, runs in directories.items()
+    if (of := [run for run in runs if (run / run_files.PERSONAL).exists()])
+  }
+  shown_in = {'learning_curves': directories, 'personal_scores': personal}
   for name in _FIGURES.value:
-    shown = directories if name == 'learning_curves' else whole
+    shown = shown_in.get(name, whole)
     if shown:
       for end, some in comparison.facets(shown).items():
         yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)

@@ -181,12 +181,13 @@ def main() -> int:
   every = [group for row in rows.values() for group in _with_ensemble(row)]
   compare.check(every, compare.output(own.root), _keys())
   trials = _trials(own)
-  # A setting with a single trial has no choice, and needs no run.
+  # A setting with a single trial has no choice. With validation examples, its
+  # run fits the factor of the posterior and the temperature.
   tried = {
     (name, values): own.points(name, values, trial.config, own.tried)
     for name, of in trials.items()
-    if len(of) > 1
     for values, trial in of.items()
+    if len(of) > 1 or trial.config.validation_split
   }
   if trials:
     points = {
@@ -359,7 +360,7 @@ def _choose(own, tried, trials):
   points = {}
   axes = search_space.axes(_TUNE.value, own.space.configs.values())
   for name, of in trials.items():
-    if len(of) == 1:
+    if (name, next(iter(of))) not in tried:
       points[name] = own.chosen(name, *next(iter(of.items())), own.final)
       continue
     score = _score(own.space.configs[name])

@@ -13,11 +13,12 @@ from bfl_tf.federation.state import Round
 
 
 class RoundScores(NamedTuple):
-  """Result of an evaluation."""
+  """Result of an evaluation; `personal` has a row for each client."""
 
   scores: dict[str, Any]
   predictive: training.Predictive
   groups: ensembles.Predicted | None
+  personal: list[dict[str, Any]]
 
 
 def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
@@ -38,9 +39,10 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   samples = config.final_num_mc_samples if last else config.num_mc_samples
-  scores |= personal.evaluate(
+  of_personal, of_clients = personal.evaluate(
     experiment, result.state, experiment.plan.inference.num_samples(samples)
   )
+  scores |= of_personal
   validation = dataset.validation
   if len(validation.y):
     held, _ = _predict(*of_round, validation, 'validation')
@@ -61,7 +63,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     scores['temperature'] = _temperature(
       experiment, result.state, likelihood, factor
     )
-  return RoundScores(scores, predictive, groups)
+  return RoundScores(scores, predictive, groups, of_clients)
 
 
 def of_test(config, dataset, likelihood, predictive, labels) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def model_of(
 
 def evaluate(
   experiment: Experiment, state: State, num_samples: int
-) -> dict[str, float]:
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
   """Scores the personal model of each client on test and validation examples.
 
   A client that was never sampled has its initial memory. Malicious clients are
@@ -68,15 +68,17 @@ def evaluate(
     `validation_personal_accuracy`; the lowest accuracy of a client,
     `personal_lowest_accuracy`; and the numbers of clients that were never
     sampled, `personal_untrained`, and whose scores are not finite and not in
-    the means, `personal_diverged`. Empty without personal models and
-    `--personal_scores`, or if memories are on other machines.
+    the means, `personal_diverged`; and a row of test scores for each client.
+    Empty without personal models and `--personal_scores`, or if memories are on
+    other machines.
   """
   plan, config = experiment.plan, experiment.config
   # The memories are on disk; one of them shows whether all are on nodes.
   one = next(iter(state.memories.values()), None)
   if not is_scored(plan) or is_on_node(one):
-    return {}
+    return {}, []
   scores: dict[str, float] = {}
+  of_clients: list[dict[str, Any]] = []
   for split, prefix in (('test', ''), ('validation', 'validation_')):
     found, rows_of = [], experiment.personal_rows(split)
     for client, rows in rows_of.items():
@@ -86,10 +88,15 @@ def evaluate(
       examples = experiment.dataset.splits[split].take(rows)
       found.append(_scores(experiment, model, examples, seed, num_samples))
     scores |= means(found, prefix)
+    if split == 'test':
+      of_clients = [
+        {'client': client, **{k: v for k, v in each.items() if k in SCORES}}
+        for client, each in zip(rows_of, found)
+      ]
     if split == 'test' and makes_models(plan):
       untrained = rows_of.keys() - state.memories.keys()
       scores['personal_untrained'] = len(untrained)
-  return scores
+  return scores, of_clients
 
 
 def means(

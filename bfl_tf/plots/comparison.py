@@ -19,6 +19,8 @@ from bfl_tf.plots import canvas, curves, recorded
 Groups = Mapping[str, Sequence[recorded.RunDir]]
 # Letters per inch of a legend, letters of a handle, inches per line.
 _LETTERS, _HANDLE, _LINE = 13, 8, 0.17
+# The fractional parts of its multiples are spread evenly.
+_GOLDEN = 0.618
 # Largest number of settings in one figure.
 _MOST = 6
 # Between the flags of a name such as 'pooling=nwa dirichlet.alpha=0.1'.
@@ -66,6 +68,32 @@ def risk_coverage(groups: Groups) -> Figure:
   (axes,) = canvas.new_axes((6.0, 3.8))
   curves.retention(groups, [axes], ['normalized_entropy'])
   return _one_legend([axes], title)
+
+
+def personal_scores(groups: Groups) -> Figure:
+  """Draws the accuracy of each client's own model, a column per setting.
+
+  There is a dot for each client and seed, and a line at the mean. For numeric
+  labels, the NLL is drawn.
+  """
+  groups, title = _short(groups)
+  (axes,) = canvas.new_axes((max(4.0, 1.5 + 0.9 * len(groups)), 3.8))
+  first, *_ = next(iter(groups.values()))
+  score = 'accuracy' if recorded.personal(first, 'accuracy').size else 'nll'
+  for place, (runs, style) in enumerate(
+    zip(groups.values(), canvas.styles(groups))
+  ):
+    found = np.concatenate([recorded.personal(run, score) for run in runs])
+    # Equal distances show how many clients have nearly the same score.
+    order = np.argsort(np.argsort(found, kind='stable'))
+    x = place + 0.6 * ((order * _GOLDEN) % 1 - 0.5)
+    axes.plot(x, found, 'o', ms=3, alpha=0.5, color=style['color'])
+    axes.plot([place - 0.35, place + 0.35], [found.mean()] * 2, c='k', lw=1.5)
+  labels = [textwrap.fill(name, 14) for name in groups]
+  axes.set_xticks(range(len(groups)), labels, fontsize=8)
+  label = 'Accuracy (fraction)' if score == 'accuracy' else 'NLL (nats)'
+  canvas.finish(axes, "Scores of the clients' own models", title, label)
+  return canvas.figure_of(axes)
 
 
 def facets(groups: Groups) -> dict[str, Groups]:

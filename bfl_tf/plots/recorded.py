@@ -42,6 +42,19 @@ class Partition(NamedTuple):
   counts: np.ndarray
 
 
+def personal(run_dir: RunDir, score: str) -> np.ndarray:
+  """Returns `[num_clients]`, the score of each client's own model.
+
+  It is empty if the run has no such scores.
+  """
+  path = pathlib.Path(run_dir) / run_files.PERSONAL
+  if not path.exists():
+    return np.zeros(0)
+  with path.open(newline='', encoding='utf-8') as file:
+    rows = [*csv.DictReader(file)]
+  return np.array([float(row[score]) for row in rows if row.get(score)])
+
+
 def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
   """Returns lists of run directories by name.
 

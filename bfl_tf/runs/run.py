@@ -17,7 +17,7 @@ from bfl_tf.data import partitions
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, directory, progress, task
+from bfl_tf.runs import checkpoints, directory, progress, tables, task
 
 # 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
 # the standard deviation of an initial kernel.
@@ -268,6 +268,9 @@ class Run:
   def _keep(self, evaluated):
     """Writes the arrays for plots; no predictions if the model diverged."""
     groups, predictive = evaluated.groups, evaluated.predictive
+    if evaluated.personal:
+      path = self._directory.path / run_files.PERSONAL
+      tables.write_csv(path, evaluated.personal)
     if groups:
       self._directory.write_arrays(
         'members',

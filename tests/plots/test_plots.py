@@ -142,3 +142,17 @@ def test_many_settings_are_divided_over_figures_by_one_flag():
     assert [*map(len, comparison.facets(names).values())] == [6, 2]
   few = dict.fromkeys('abc')
   assert comparison.facets(few) == {'': few}
+
+
+def test_each_client_has_a_dot_at_its_personal_score(tmp_path):
+  runs = []
+  for seed, scores in enumerate(([0.5, 0.7], [0.9])):
+    runs.append(tmp_path / f'{seed}')
+    runs[-1].mkdir()
+    rows = [['client', 'accuracy'], *enumerate(scores)]
+    write_csv(runs[-1] / 'personal.csv', rows)
+  figure = comparison.personal_scores({'fedavg': runs[:1], 'ditto': runs})
+  dots, _, both, mean = figure.axes[0].lines
+  assert [*dots.get_ydata()] == [0.5, 0.7]
+  assert [*both.get_ydata()] == [0.5, 0.7, 0.9]
+  assert mean.get_ydata() == pytest.approx([0.7, 0.7])
