@@ -114,6 +114,10 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   for each in inputs:
     if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
       raise ValueError(f'{flag} is also an input: choose another file.')
-  if wanted.exists() and path().resolve() in wanted.resolve().parents:
+  if (
+    _RUN.value
+    and wanted.exists()
+    and path().resolve() in wanted.resolve().parents
+  ):
     raise ValueError(f"{flag} is in the run's directory: choose another file.")
   return wanted

@@ -24,7 +24,7 @@ COMMANDS = {
   'reproduce': 'Reproduce the tables and figures of the papers.',
   'online': 'Add, change or remove a client of a finished one-shot run.',
   'sites': 'Write a data set whose clients have their own test examples.',
-  'features': 'Compute features of a data set with a trained network.',
+  'features': 'Compute features of a data set with any trained network.',
   'benchmark': 'Measure the speed of training.',
 }
 

@@ -18,6 +18,7 @@ from absl import flags
 
 from bfl_tf import metrics
 from bfl_tf.analysis import (
+  coefficients,
   loading,
   personalized,
   projection,
@@ -96,6 +97,8 @@ def _report(path):
   report = reports.report(run, own, _CALIBRATED.value)
   report_files.write(path, report)
   for line in report_files.lines(path, report):
+    print(line)
+  for line in coefficients.write(path, run.trained):
     print(line)
   if run.trained.has_personal_models:
     parts = ', '.join(run.trained.config.client_parts)

@@ -83,7 +83,8 @@ def test_flags_on_the_pages_exist(page):
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   known |= {'calibrated', 'num_mc_samples', 'runs'}
-  # Flags of online.
+  # Flags of features and online.
+  known |= {'network', 'like'}
   known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
   known |= {'superlink', 'host', 'port', 'database', 'logdir'}

@@ -1,25 +1,32 @@
-"""Features from the last hidden layer of a pre-trained network (FL-SWAG, 8.3).
+"""Features of a pre-trained network (FL-SWAG, 8.3).
 
-The server shares a pre-trained network without its last layer. Clients then
-train a logistic regression on its features.
+The server shares a pre-trained network without its last layer: that of a run,
+or any other. Clients then train a logistic regression on its features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+import dataclasses
+import functools
 import hashlib
+import pathlib
+import time
 
 import numpy as np
 
-from bfl_tf import data, models
+from bfl_tf import data, files, models
 from bfl_tf.analysis import model
 from bfl_tf.config.config import Config
 from bfl_tf.data import names
+from bfl_tf.declare import registry, user_code
 from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
-from bfl_tf.startup import tf_keras
+from bfl_tf.startup import tf, tf_keras
 
 _BATCH = 1000
+# Number of examples of a batch, and of a stored part, for a network by name.
+_SMALL, _PART = 32, 960
 
 
 def read(
@@ -94,18 +101,78 @@ def of_dataset(
       'training or test examples. Pretrain it on a part '
       "(--train_split='train[:10000]'), or choose another --dataset."
     )
-  arrays = {
-    'x_train': hidden(trained, train.x),
+  dataset = dataclasses.replace(dataset, train=train, test=test)
+  return arrays(dataset, functools.partial(hidden, trained))
+
+
+def arrays(
+  dataset: data.Dataset, network: Callable[[np.ndarray], np.ndarray]
+) -> Mapping[str, np.ndarray]:
+  """Returns the arrays of an .npz file with the features of a data set."""
+  train, test = dataset.train, dataset.test
+  found = {
+    'x_train': network(train.x),
     'y_train': train.y,
-    'x_test': hidden(trained, test.x),
+    'x_test': network(test.x),
     'y_test': test.y,
   }
   if dataset.class_names:
-    arrays['class_names'] = np.array(dataset.class_names)
+    found['class_names'] = np.array(dataset.class_names)
   for name, split in (('client_ids', train), ('client_ids_test', test)):
     if split.ids is not None:
-      arrays[name] = np.asarray(split.ids)
-  return arrays
+      found[name] = np.asarray(split.ids)
+  return found
+
+
+def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
+  """Returns features of a network; a repeated call continues a stopped one.
+
+  Args:
+    name: `package.module:function` of a function from a batch of raw examples
+      to numbers, or of a tf_keras model, which is compiled.
+    x: `[num_examples, ...]` raw examples.
+    folder: Directory of the parts that are complete, which stay there. The name
+      of a part is a digest of its examples and of the file of the network.
+
+  Returns:
+    Array `[num_examples, num_features]`, float32.
+
+  Raises:
+    ValueError: The network cannot be imported, raises an error, or returns
+      another number of examples.
+  """
+  flag = f'--network={name}'
+  network = registry.imported('network', name)
+  if isinstance(network, tf_keras.Model):
+    network = tf.function(
+      functools.partial(network, training=False),
+      [tf.TensorSpec([None, *x.shape[1:]], x.dtype)],
+    )
+  started, done, found = time.monotonic(), 0, []
+  for first in range(0, len(x), _PART):
+    part = x[first : first + _PART]
+    path = folder / f'{_digest(part, name, user_code.digest(name))}.npy'
+    if not path.exists():
+      made = []
+      for at in range(0, len(part), _SMALL):
+        batch = part[at : at + _SMALL]
+        values = np.asarray(user_code.call(flag, network, batch))
+        if len(values) != len(batch):
+          raise ValueError(
+            f'{flag} returned an array of shape {values.shape} for '
+            f'{len(batch)} examples: return one row per example.'
+          )
+        made.append(values.reshape(len(batch), -1).astype(np.float32))
+        done += len(batch)
+        rate = done / (time.monotonic() - started)
+        shown = f'{first + at + len(batch)} of {len(x)} examples'
+        print(f'\r{shown}, {rate:.0f} per second ', end='', flush=True)
+      folder.mkdir(parents=True, exist_ok=True)
+      with files.replacing(path) as new, new.open('wb') as file:
+        np.save(file, np.concatenate(made))
+    found.append(np.load(path))
+  print()
+  return np.concatenate(found)
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
@@ -134,5 +201,7 @@ def _unseen(x, seen):
   return np.array(rows, np.int64)
 
 
-def _digest(example):
-  return hashlib.blake2b(example.tobytes(), digest_size=16).digest()
+def _digest(example, *more):
+  found = hashlib.blake2b(example.tobytes(), digest_size=16)
+  found.update(repr(more).encode() if more else b'')
+  return found.hexdigest()

@@ -134,6 +134,7 @@ def check(facts: Facts) -> None:
       _check_summands(plan)
   else:
     _check_exact(plan)
+    _check_covariance(plan, facts.model)
     _check_pool(plan, facts.model)
 
 
@@ -151,6 +152,17 @@ def _check_exact(plan):
       )
 
 
+def _check_covariance(plan, model):
+  """Rejects a full covariance of too many weights."""
+  size, most = model.loc.shape[0], training.MOST_WEIGHTS
+  if plan.inference.factor_rank(size) > most:
+    raise ValueError(
+      f'--laplace.covariance=full supports at most {most} weights, and '
+      f'--model={plan.config.model} has {size}: choose a smaller --model, or '
+      '--laplace.covariance=diagonal.'
+    )
+
+
 def _check_prior(plan):
   """Rejects two priors, and a prior without a posterior."""
   objective = plan.objective
@@ -162,6 +174,11 @@ def _check_prior(plan):
     raise ValueError(
       f'{by} sets the prior of the clients, which needs a posterior: set '
       '--variant=flipout, or --client_optimizer=ivon or laplace.'
+    )
+  if provider and plan.optimizer.has_full_covariance:
+    raise ValueError(
+      f'{by} needs posteriors with independent weights: set '
+      '--laplace.covariance=diagonal.'
     )
   if provider and objective.update_prior:
     raise ValueError(

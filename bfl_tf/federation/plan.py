@@ -374,6 +374,7 @@ class Plan:
       self.shared(slots),
       self.fresh_memory(model),
       checks_hooks=not self.config.debug,
+      rank=self.inference.factor_rank(model.loc.size),
     )
 
   @property

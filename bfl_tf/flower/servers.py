@@ -24,7 +24,7 @@ from flwr import serverapp
 import numpy as np
 
 from bfl_tf import analysis, data, federation, run_files, runs
-from bfl_tf.analysis import report_files
+from bfl_tf.analysis import coefficients, report_files
 from bfl_tf.federation import run_data, stopping
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
@@ -101,7 +101,8 @@ def _score(grid, settings):
       str(settings['output-dir']), seconds or math.inf,
     ).report()  # fmt: skip
     report_files.write(path, report)
-  for line in report_files.lines(path, report, of_nodes=True):
+    effects = coefficients.write(path, trained)
+  for line in (*effects, *report_files.lines(path, report, of_nodes=True)):
     # `_Marked` does not mark empty lines, and unmarked lines are not shown.
     print(line or ' ')
 

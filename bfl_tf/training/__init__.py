@@ -14,7 +14,7 @@ from bfl_tf.training.hooks import trace, Traced
 from bfl_tf.training.inference import Inference, OptimizerInference, resolve
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
-from bfl_tf.training.laplace import Laplace
+from bfl_tf.training.laplace import Laplace, MOST_WEIGHTS
 from bfl_tf.training.likelihoods import (
   Categorical,
   Gaussian,

@@ -41,6 +41,7 @@ def trace(
   shared: Any,
   memory: Any,
   checks_hooks: bool = True,
+  rank: int = 0,
 ) -> Traced:
   """Traces the hooks of client parts that have the layout.
 
@@ -49,18 +50,22 @@ def trace(
       structure.
     checks_hooks: Whether to check each hook of a user's part. The check traces
       hooks, so that a debugger would stop in them without values.
+    rank: Rank of the factor of the trained model.
   """
   chain = Chain(parts)
 
   def untrained(start, shared, memory, trace):
     result: Any = None
+    trained = start
+    if rank:
+      trained = start._replace(factor=tf.zeros([rank, start.loc.shape[0]]))
     ctx = parts_lib.Context(start, start, shared)
     for each in (chain, *chain.seconds.values()):
       _, carry = each.begin(ctx, memory)
       carry = tf.nest.map_structure(
         lambda v: v if v is None else tf.convert_to_tensor(v), carry
       )
-      own = each.end(start, carry, trace)
+      own = each.end(trained, carry, trace)
       result = own if each is chain else result.followed_by(own)
     return result
 

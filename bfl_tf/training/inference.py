@@ -56,6 +56,10 @@ class Inference:
     """Whether a client's training begins at the scales of the broadcast."""
     return self.role == 'variant'
 
+  def factor_rank(self, num_loc: int) -> int:
+    """Returns the rank of the factor that the owner fits, without parts."""
+    return 0
+
   def num_samples(self, wanted: int) -> int:
     """Returns the number of samples that a posterior needs: `wanted`, or 1."""
     is_random = self.scope == 'all' and self.by_samples
@@ -149,6 +153,7 @@ class Inference:
     slots: list,
     step: Any,
     curvature: Callable[[int], list],
+    fisher: Callable[[], Any],
   ) -> weights.Weights:
     """Returns the trained model with the scales that the client sends.
 
@@ -156,6 +161,7 @@ class Inference:
       step: A `training.Step` with the prior, without a seed.
       curvature: Function that estimates the diagonal of the Fisher information
         of a label by variable, from a number of samples per example.
+      fisher: Function that computes the whole matrix.
     """
     return model
 
@@ -187,8 +193,10 @@ class OptimizerInference(Inference):
       return [(0.0, self.objective.prior_scale**-2)] * len(trained)
     if isinstance(given, parts.Natural):
       eta = given.eta
-    else:  # A `Normal`, or the broadcast.
-      eta = weights.natural(start if given is None else given)
+    else:  # A `Normal`, or the broadcast with its marginal variances.
+      if given is None:
+        given = start._replace(scale=weights.marginal_scale(start))
+      eta = weights.natural(given)
     shapes = [variable.shape for variable in trained]
     both = tf.unstack(tf.cast(eta, tf.float32))
     return list(zip(*(weights.unflatten(v, shapes) for v in both)))
@@ -198,7 +206,13 @@ class OptimizerInference(Inference):
     self.optimizer.sample(trained, slots, step)
     return means
 
-  def posterior(self, model, slots, step, curvature):
+  def factor_rank(self, num_loc):
+    return num_loc if self.optimizer.has_full_covariance else 0
+
+  def posterior(self, model, slots, step, curvature, fisher):
+    if self.optimizer.has_full_covariance:
+      precision = self.optimizer.precision(slots, fisher(), step)
+      return weights.of_precision(precision, model)
     samples = self.optimizer.curvature_samples
     found = curvature(samples) if samples else []
     scale = weights.flatten(self.optimizer.scales(slots, found, step))

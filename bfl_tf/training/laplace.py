@@ -16,6 +16,11 @@ h is about sqrt(2 / (samples times batches)).
 The KL reduction `mean` multiplies l by the number of weights of the variable;
 `tied` omits the penalty, but not eta_2 in the precision.
 
+With `covariance=full`, the precision is l H + diag(eta_2), where H is the mean
+Fisher information of all weights together, computed from Jacobians without
+sampled labels. For classes and for numbers with known noise, l H is the
+generalized Gauss-Newton matrix, and for a linear network the Hessian.
+
 With the client part `pvi`, the prior is the global posterior without the
 client's factor, and the method is FedLap-Cov (Swaroop et al. 2025), with the
 bound of `pvi` on the precision of this prior.
@@ -29,14 +34,18 @@ from __future__ import annotations
 
 import dataclasses
 
+from bfl_tf import weights
 from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training import first_order, objectives
 
+# Largest number of weights with a full covariance.
+MOST_WEIGHTS = 2000
+
 
 @dataclasses.dataclass(frozen=True)
 class Laplace(objectives.Objective, first_order.Adam):
-  """Adam, then a Laplace approximation with a diagonal covariance."""
+  """Adam, then a Laplace approximation."""
 
   prior_scale: float = setting(1.0, objectives.PRIOR_SCALE)
   initial_scale: float = setting(1.0, objectives.INITIAL_SCALE)
@@ -47,10 +56,29 @@ class Laplace(objectives.Objective, first_order.Adam):
     'the noise of the estimate.',
     ge=1,
   )
+  covariance: str = setting(
+    'diagonal',
+    'Covariance of the posterior: diagonal, or full for at most '
+    f'{MOST_WEIGHTS} weights; --pooling=product multiplies full ones exactly.',
+    choices=('diagonal', 'full'),
+  )
 
   posterior_scope = 'all'
   minimizes = False
   predicts_with_mean = True
+
+  def __post_init__(self):
+    if self.has_full_covariance and (
+      self.max_scale or self.kl_reduction == 'mean'
+    ):
+      raise ValueError(
+        '--laplace.covariance=full supports neither --laplace.max_scale nor '
+        '--laplace.kl_reduction=mean: remove them.'
+      )
+
+  @property
+  def has_full_covariance(self) -> bool:
+    return self.covariance == 'full'
 
   def apply(self, variables, slots, gradients, step) -> None:
     if self.kl_reduction != 'tied':
@@ -70,6 +98,18 @@ class Laplace(objectives.Objective, first_order.Adam):
     if self.max_scale:
       found = [tf.minimum(scale, self.max_scale) for scale in found]
     return found
+
+  def precision(self, slots, fisher, step) -> tf.Tensor:
+    """Returns the precision `[num_loc, num_loc]` of the posterior, float64.
+
+    Args:
+      fisher: `[num_loc, num_loc]` float64, H.
+    """
+    # A prior is a number or an array per variable; slots have the shapes.
+    prior = [p + tf.zeros_like(slot) for slot, (_, p) in zip(slots, step.prior)]
+    diagonal = tf.cast(weights.flatten(prior), tf.float64)
+    size = tf.cast(step.kl_examples, tf.float64)
+    return size * fisher + tf.linalg.diag(diagonal)
 
   def _size(self, tensor, step):
     """Returns l, with the KL reduction."""

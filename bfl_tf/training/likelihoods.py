@@ -74,6 +74,13 @@ class Likelihood(component.Component, abc.ABC):
     """Returns labels `[batch]` that are sampled from the prediction."""
 
   @abc.abstractmethod
+  def fisher(self, outputs: Any) -> Any:
+    """Returns the Fisher information of a label about the outputs.
+
+    It is `[batch, num_outputs, num_outputs]`, with the constant outputs.
+    """
+
+  @abc.abstractmethod
   def moments(self, outputs: Any) -> Moments:
     """Returns the moments of the label for one Monte Carlo sample."""
 
@@ -152,6 +159,11 @@ class Categorical(Likelihood):
     # For outputs that are NaN, TensorFlow returns a class out of range.
     sampled = tf.random.stateless_categorical(outputs, 1, seed)[:, 0]
     return tf.minimum(sampled, tf.shape(outputs, tf.int64)[1] - 1)
+
+  def fisher(self, outputs):
+    probs = tf.nn.softmax(outputs)
+    both = probs[:, :, tf.newaxis] * probs[:, tf.newaxis]
+    return tf.linalg.diag(probs) - both
 
   def moments(self, outputs):
     probs = tf.nn.softmax(outputs)
@@ -295,6 +307,14 @@ class Gaussian(Likelihood):
   def sample(self, outputs, seed):
     mean, scale = self._mean_and_scale(outputs)
     return mean + scale * tf.random.stateless_normal(tf.shape(mean), seed)
+
+  def fisher(self, outputs):
+    unit, (_, scale) = self.label_moments[1], self._mean_and_scale(outputs)
+    found = [tf.square(unit / scale)]
+    if self.noise != 'known':
+      slope = unit * tf.nn.sigmoid(outputs[:, 1] + _UNIT)
+      found.append(2.0 * tf.square(slope / scale))
+    return tf.linalg.diag(tf.stack(found, 1))
 
   def moments(self, outputs):
     mean, scale = self._mean_and_scale(outputs)

@@ -16,6 +16,9 @@ from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import chain, tasks
 
+# Number of examples whose Jacobians are in memory together.
+_FISHER_BATCH = 64
+
 
 class _Run(NamedTuple):
   """Constants of one training.
@@ -178,7 +181,13 @@ class LocalTraining:
       weights.assign(self.variables.buffers, model.buffers)
       return self._curvature(x, task.indices, samples, stream('curvature'))
 
-    model = self._inference.posterior(model, self._slots, last, curvature)
+    def fisher():
+      weights.assign(self.variables.buffers, model.buffers)
+      return self._fisher(x, task.indices)
+
+    model = self._inference.posterior(
+      model, self._slots, last, curvature, fisher
+    )
     return self._parts.end(model, carry, trace, config.for_one_site)
 
   def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
@@ -260,6 +269,39 @@ class LocalTraining:
       labels = likelihood.sample(tf.stop_gradient(outputs), stream('labels'))
       loss = tf.reduce_sum(likelihood.loss(outputs, labels))
     return tape.gradient(loss, self._trained, unconnected_gradients='zero')
+
+  def _fisher(self, x, indices):
+    """Returns the Fisher information `[num_loc, num_loc]`, float64.
+
+    It is a mean over the examples.
+    """
+    count, size = tf.size(indices), self.layout.num_trainable()
+    total = tf.zeros([size, size], tf.float64)
+    for first in tf.range(0, count, _FISHER_BATCH):
+      batch = indices[first : first + _FISHER_BATCH]
+      inputs = preprocessing.normalize(
+        tf.gather(x, batch), self._mean, self._std
+      )
+      outputs, rows = self._on_replicas(self._jacobians, inputs)
+      of_outputs = tf.cast(self._config.likelihood.fisher(outputs), tf.float64)
+      rows = tf.cast(rows, tf.float64)
+      total += tf.einsum('bcp,bcq->pq', rows, of_outputs @ rows)
+    return total / tf.cast(count, tf.float64)
+
+  def _jacobians(self, inputs):
+    """Returns outputs, and their Jacobians `[batch, num_outputs, num_loc]`."""
+    seed = tf.zeros([2], tf.int32)  # It is not used.
+
+    def of_example(example):
+      with tf.GradientTape() as tape, models.scope(seed, draws='none'):
+        outputs = self._model(example[tf.newaxis], training=False)[0]
+      found = tape.jacobian(
+        outputs, self._trained, unconnected_gradients='zero'
+      )
+      rows = [tf.reshape(each, [outputs.shape[0], -1]) for each in found]
+      return outputs, tf.concat(rows, 1)
+
+    return tf.vectorized_map(of_example, inputs)
 
   def _batch(self, x, y, batch, seed):
     images, config = tf.gather(x, batch), self._config

@@ -33,6 +33,8 @@ class Optimizer(component.Component, abc.ABC):
     takes_any_prior: Whether precisions of the prior may be negative.
     predicts_with_mean: Whether the mean of this Gaussian, not samples, predicts
       by default.
+    has_full_covariance: Whether this Gaussian has a full covariance, from
+      `precision` in place of `scales`.
     curvature_samples: Number of sampled labels per example from which the
       training loop estimates the curvature after the last step.
   """
@@ -47,6 +49,10 @@ class Optimizer(component.Component, abc.ABC):
 
   @property
   def is_plain_sgd(self) -> bool:
+    return False
+
+  @property
+  def has_full_covariance(self) -> bool:
     return False
 
   def slots(self, variables: list) -> list:

@@ -20,6 +20,7 @@ from bfl_tf.weights.arrays import (
   marginal_scale,
   natural,
   of_natural,
+  of_precision,
   POINT_SCALE,
   Weights,
 )

@@ -125,6 +125,25 @@ def of_natural(eta: tf.Tensor, like: Weights) -> Weights:
   )
 
 
+def of_precision(precision: Any, like: Weights) -> Weights:
+  """Returns `like` with the covariance `precision^-1`, in float32.
+
+  Half of the smallest variance of any direction is the square of the scale, and
+  the factor has full rank. Its rows are eigenvectors: rounding then changes the
+  density least.
+
+  Args:
+    precision: `[num_loc, num_loc]` float64, positive definite.
+  """
+  values, vectors = tf.linalg.eigh(precision)
+  least = 0.5 / values[-1]
+  factor = tf.transpose(vectors * tf.sqrt(1.0 / values - least))
+  return like._replace(
+    scale=tf.fill(tf.shape(like.loc), tf.cast(tf.sqrt(least), tf.float32)),
+    factor=tf.cast(factor, tf.float32),
+  )
+
+
 def marginal_scale(model: Weights) -> tf.Tensor:
   """Returns the root of `Weights.variance`, float32; also works in a graph."""
   held = tf.reduce_sum(tf.square(model.factor), 0)

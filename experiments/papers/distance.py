@@ -52,6 +52,12 @@ _BY_ROUND = {
 }
 _AVERAGE = {'flipout.kl_examples': 'all'}
 _PRODUCT = {'flipout.prior_scale': 10**0.5}
+_LAPLACE = {
+  'variant': 'deterministic',
+  'client_optimizer': 'laplace',
+  'laplace.covariance': 'full',
+  'pooling': 'product',
+}
 
 
 def _points(examples):
@@ -93,6 +99,8 @@ def _methods(examples):
       'client_learning_rate': 0.1,
       'pooling': 'product',
     },
+    'Laplace, product': _LAPLACE | {'laplace.prior_scale': 10**0.5},
+    'Laplace of all data': _LAPLACE | {'num_clients': 1},
     'FedAvg': _points(examples),
     'Centralized': {'num_clients': 1},
   }
@@ -104,7 +112,7 @@ def _grid(data, examples, epochs):
   for split, dealt in _PARTITIONS.items():
     for method, settings in _methods(examples).items():
       # All partitions are equal for one client.
-      if method == 'Centralized' and dealt:
+      if settings.get('num_clients') == 1 and dealt:
         grid[method, split] = grid[method, 'IID']
         continue
       path = f'{data}/{split}/{method}'.lower()

@@ -6,11 +6,28 @@ import pathlib
 import binaries
 import numpy as np
 import pytest
+import tensorflow as tf
+import tf_keras
 import toys
 
 from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import features
 from bfl_tf.config.config import Config
+
+KERAS = tf_keras.Sequential([tf_keras.layers.Dense(2, input_shape=(3,))])
+calls = []
+
+
+def halved(x):
+  """A network in NumPy, which is interrupted in its 31st call."""
+  calls.append(len(x))
+  if len(calls) == 31:
+    raise KeyboardInterrupt
+  return x / 2
+
+
+def constant(x):
+  return np.zeros([1, 2])
 
 
 @pytest.fixture(scope='module')
@@ -115,3 +132,20 @@ def test_columns_are_matched_by_name_to_those_of_the_run(run):
   )
   with pytest.raises(ValueError, match='--dataset'):
     features.of_dataset(trained, other, seen)
+
+
+def test_an_interrupted_computation_continues_after_its_last_part(tmp_path):
+  x = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
+  with pytest.raises(KeyboardInterrupt):
+    features.computed('test_features:halved', x, tmp_path)
+  # 30 batches of 32 examples are a part, which is read again.
+  found = features.computed('test_features:halved', x, tmp_path)
+  assert calls[31:] == [32, 8]
+  np.testing.assert_array_equal(found, x / 2)
+  # Other examples, and another network, have other parts.
+  features.computed('test_features:halved', x[1:41], tmp_path)
+  assert calls[33:] == [32, 8]
+  found = features.computed('test_features:KERAS', x, tmp_path)
+  np.testing.assert_allclose(found, KERAS(tf.constant(x)), rtol=1e-5, atol=1e-6)
+  with pytest.raises(ValueError, match='--network=test_features:constant'):
+    features.computed('test_features:constant', x, tmp_path)

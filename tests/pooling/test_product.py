@@ -164,3 +164,18 @@ def test_pool_returns_a_low_rank_gaussian():
   mean, sigma = dense(clients)
   np.testing.assert_allclose(got.mean(), mean, rtol=1e-4, atol=1e-5)
   np.testing.assert_allclose(got.covariance(), sigma, rtol=1e-3, atol=1e-5)
+
+
+def test_the_product_of_full_covariances_has_full_rank():
+  rng = np.random.default_rng(7)
+  clients = [model(rng, NUM, spread=0.3) for _ in range(3)]
+  mean, sigma = dense(clients)
+  got, _ = pooled(updates(clients))
+  assert got.factor.shape == (NUM, NUM)
+  scale = np.sqrt(sigma.diagonal())
+  np.testing.assert_allclose(
+    covariance(got) / np.outer(scale, scale),
+    sigma / np.outer(scale, scale),
+    atol=1e-5,
+  )
+  np.testing.assert_allclose(got.loc / scale, mean / scale, atol=1e-5)

@@ -67,3 +67,48 @@ def test_the_broadcast_may_be_the_prior(optimizer):
   )
   np.testing.assert_allclose(precision, start.scale**-2.0, rtol=1e-6)
   np.testing.assert_allclose(shift, start.loc * precision, rtol=1e-5)
+
+
+def precision(x, kernel_and_bias, prior):
+  """Returns the Hessian of a softmax regression plus the prior's precision."""
+  x = np.c_[x, np.ones(len(x))].astype(np.float64)
+  probs = special.softmax(x @ kernel_and_bias.reshape(x.shape[1], -1), -1)
+  each = np.einsum('nc,cd->ncd', probs, np.eye(probs.shape[1]))
+  each -= probs[:, :, np.newaxis] * probs[:, np.newaxis]
+  hessian = np.einsum('nf,ng,ncd->fcgd', x, x, each)
+  return hessian.reshape([x.shape[1] * probs.shape[1]] * 2) + prior * np.eye(
+    x.shape[1] * probs.shape[1]
+  )
+
+
+def covariance(model):
+  factor = model.factor.astype(np.float64)
+  return np.diag(np.square(model.scale, dtype=float)) + factor.T @ factor
+
+
+def test_a_product_of_full_covariances_equals_that_of_all_data():
+  """At the same weights, and with the prior to the power 1 / K."""
+  settings = {
+    'client_optimizer': 'laplace', 'laplace.covariance': 'full',
+    'laplace.prior_scale': 6**0.5, 'pooling': 'product', 'batch_size': 16,
+    # The weights stay where they are.
+    'client_learning_rate': 1e-30,
+  }  # fmt: skip
+  state, _ = toys.execute(toys.experiment(**settings), 1)
+  model = state.model
+  data = toys.blobs()
+  inputs = (data.train.x - data.mean) / data.std
+  expected = precision(inputs, model.loc.astype(float), 1.0)
+  root = np.linalg.cholesky(expected)
+  # It is the identity for equal covariances, in any direction.
+  found = root.T @ covariance(model) @ root
+  np.testing.assert_allclose(found, np.eye(15), rtol=0, atol=1e-4)
+  assert model.factor.shape == (15, 15)
+
+
+def test_a_full_covariance_of_many_weights_is_rejected():
+  chosen = {'client_optimizer': 'laplace', 'laplace.covariance': 'full'}
+  with pytest.raises(ValueError, match='covariance=full'):
+    toys.experiment(model='mlp', **{'mlp.hidden_units': (300,)}, **chosen)
+  with pytest.raises(ValueError, match='pvi'):
+    toys.experiment(client_parts=('pvi',), **chosen)

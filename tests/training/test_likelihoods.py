@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import toys
 
@@ -186,3 +187,26 @@ def test_labels_may_be_of_any_size(scale):
     )
   assert np.isfinite(found).all()
   np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('likelihood', 'outputs'),
+  [
+    (training.Categorical(), [0.5, -0.3, 1.0]),
+    (KNOWN, [0.4]),
+    (training.Gaussian((1.0, 3.0)), [0.4, -0.2]),
+  ],
+)
+def test_the_fisher_information_is_the_covariance_of_the_score(
+  likelihood, outputs
+):
+  many = tf.tile(tf.constant([outputs]), [200_000, 1])
+  labels = likelihood.sample(many, seeds.named(0, 'test'))
+  with tf.GradientTape() as tape:
+    tape.watch(many)
+    loss = likelihood.loss(many, labels)
+  score = tape.gradient(loss, many).numpy()
+  expected = score.T @ score / len(score)
+  found = likelihood.fisher(many[:1])[0]
+  atol = 0.02 * np.abs(expected).max()
+  np.testing.assert_allclose(found, expected, rtol=0, atol=atol)

@@ -19,7 +19,8 @@ grow with the squared ratio of factor to scale in others. If their spread costs
 more than `_MOST_LOST` of float64's accuracy, the product raises an error.
 Diagonal blocks of B contain S_k^-1 - S_k^-2 A^-1. Its computation avoids this
 difference, so that a single client's posterior does not change. Time is
-O(P R^2), without any P x P matrix. Sums are in float64.
+O(P R^2), without any P x P matrix. If R is at least P, the precisions are
+summed as P x P matrices, and the product has rank P. Sums are in float64.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method for the sake of calibration
@@ -33,9 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from bfl_tf import statistics, weights
+from bfl_tf import parts, statistics, weights
 from bfl_tf.declare.settings import setting
-from bfl_tf.parts import Keep
 from bfl_tf.server.pooling import rules
 
 _FLOAT_BYTES = 4
@@ -67,8 +67,9 @@ class Product(rules.Conflation):
     if not facts.model:
       return
     rank, size = facts.model.factor.shape
+    rows = facts.clients_of_a_round * rank
     # The product's factor has as many rows as all clients' factors together.
-    rows = 2 * facts.clients_of_a_round * rank
+    rows += min(rows, size)
     needed = rows * size * _FLOAT_BYTES / _GIB
     facts.need(
       needed <= self.max_memory,
@@ -84,7 +85,7 @@ class Product(rules.Conflation):
     return {
       **super().terms(diagonal, weight, broadcast),
       'factor_share': update.num_examples * rules.factor_share(model),
-      'models': Keep(model),
+      'models': parts.Keep(model),
     }
 
   def step(self, model, sums, slot, ctx):
@@ -92,6 +93,9 @@ class Product(rules.Conflation):
     if 'models' not in sums:
       return outcome
     shift, precision = sums['summands']
+    if sum(len(each.factor) for each in sums['models']) >= shift.size:
+      pooled = dense(sums['models'], shift, precision, outcome.model)
+      return outcome._replace(model=pooled)
     found = completed(sums['models'], shift, precision)
     pooled = outcome.model._replace(
       loc=found.mean.astype(np.float32), factor=found.factor
@@ -149,6 +153,27 @@ def completed(
     mean[part] += latent @ rows
     factor[:, part] = rows
   return Moments(mean, 1.0 / precision, factor)
+
+
+def dense(
+  models: Sequence[weights.Weights],
+  shift: np.ndarray,
+  precision: np.ndarray,
+  like: weights.Weights,
+) -> weights.Weights:
+  """Returns `like` with the product, whose factor has rank `num_loc`.
+
+  Arguments as in `completed`.
+  """
+  total, shift = np.diag(precision), shift.copy()
+  for model in models:
+    factor, own = model.factor.astype(np.float64), _precision(model, ...)
+    more = np.linalg.inv(np.diag(1.0 / own) + factor.T @ factor) - np.diag(own)
+    total += more
+    shift += more @ model.loc
+  pooled = parts.numpy(weights.of_precision(total, like))
+  mean = np.linalg.solve(total, shift)
+  return pooled._replace(loc=mean.astype(np.float32))
 
 
 def _precision(model, part):
