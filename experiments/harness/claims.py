@@ -244,8 +244,8 @@ class Result:
       f'{f" ± {error:.3f}" if self.test else ""} '
       f'{self.comparison.measure.label}'
       f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
-      f'{f", {self._details(num_comparisons)}" if self.test else ""}: {verdict}'
-      f'{" (equivalent)" if self.is_equivalent else ""}'
+      f'{f", {self._details(num_comparisons)}" if self.test else ""}'
+      f'{", equivalent" if self.is_equivalent else ""}: {verdict}'
     )
 
   def _details(self, num_comparisons):
@@ -355,14 +355,18 @@ def report(
   """Returns the verdict, a text that explains it, and a row per comparison."""
   results = claim.results(scale, values)
   outcome = verdict(results)
-  same = ' (equivalent)' if all(r.is_equivalent for r in results) else ''
   rows = [
     {'claim': claim.name, **result.row(each)}
     for result, each in zip(results, verdicts(results))
   ]
   lines = [
-    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}{same}',
+    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
+    *(
+      ['  (The differences are within the margins of equivalence.)']
+      if all(result.is_equivalent for result in results)
+      else []
+    ),
     *(
       [f'  (Verdict of the published means: {claim.expected}.)']
       if claim.expected != 'holds'
