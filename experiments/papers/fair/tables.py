@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import csv
 import math
 import pathlib
+from typing import Any
 
 from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import files
 from bfl_tf.plots import canvas
-from bfl_tf.runs import significance
+from bfl_tf.runs import comparison, groups, significance
 from experiments import command_line
 
 _RATE = 'client_learning_rate'
@@ -125,54 +126,44 @@ def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
   """Yields the lines of a table, one row per method, the lowest NLL first.
 
   Tested scores have a standard error. An asterisk marks a significant
-  difference from FedAvg.
+  difference from FedAvg, as in `bfl-tf compare`.
   """
   shown = [name for name in columns if any(row.get(name) for row in rows)]
+  by_method: dict[str, groups.Group] = {}
+  for row in rows:
+    group = by_method.setdefault(
+      row['method'], groups.Group({'method': row['method']})
+    )
+    group.scores[int(row['seed'])] = {
+      name: float(row[name]) for name in ('nll', *shown) if row.get(name)
+    }
+  base = BASE if BASE in by_method else ''
+  found: dict[str, dict[str, dict[str, Any]]] = {}
+  for line in comparison.rows(by_method, ['nll', *shown], base, ['method']):
+    found.setdefault(line['setting'], {})[line['score']] = line
   yield f'| method | {" | ".join(columns[name][0] for name in shown)} |'
   yield '|' + '---|' * (len(shown) + 1)
-  values = {name: numbers(rows, name) for name in shown}
-  marked = {name: differing(values[name]) for name in shown if name in _TESTED}
-  losses = {
-    method: math.inf if np.isnan(mean := np.mean([*each.values()])) else mean
-    for method, each in numbers(rows, 'nll').items()
-  }
-  for method in sorted(losses, key=losses.__getitem__):
-    cells = [
-      _cell(values[name][method], columns[name], name in marked)
-      + '*' * (method in marked.get(name, ()))
-      for name in shown
-    ]
+  for method in sorted(found, key=lambda name: _loss(found[name]['nll'])):
+    cells = [_cell(found[method][name], columns[name]) for name in shown]
     yield f'| {method} | {" | ".join(cells)} |'
 
 
-def _cell(of_seed, column, with_error):
+def _loss(line) -> float:
+  return line['mean'] if line['n'] == line['seeds'] else math.inf
+
+
+def _cell(line, column) -> str:
   _, factor, digits = column
-  found = np.array(list(of_seed.values())) * factor
-  finite = found[np.isfinite(found)]
-  if not finite.size:
+  if line['mean'] is None:
     return '-'
-  text = f'{finite.mean():.{digits}f}'
-  error = significance.standard_error(finite) if with_error else None
-  text += '' if error is None else f' ± {error:.{digits}f}'
-  missing = found.size - finite.size
-  return f'{text} ({missing} failed)' if with_error and missing else text
-
-
-def differing(values: Numbers) -> set[str]:
-  """Returns the methods that differ from FedAvg.
-
-  Student's two-sided test at 5 % is paired by seed, with Holm's correction for
-  the number of methods. A method that failed with a seed has no test.
-  """
-  tests, base = {}, values.get(BASE, {})
-  for method, of_seed in values.items():
-    ours = [of_seed.get(seed, math.nan) for seed in base]
-    pairs = significance.difference(ours, list(base.values()))
-    test = significance.student(pairs) if np.isfinite(pairs).all() else None
-    if test and method != BASE:
-      tests[method] = test.p_value
-  passed = significance.holm(list(tests.values()))
-  return {method for method, differs in zip(tests, passed) if differs}
+  text = f'{factor * line["mean"]:.{digits}f}'
+  if line['score'] not in _TESTED:
+    return text
+  if line['standard_error'] is not None:
+    text += f' ± {factor * line["standard_error"]:.{digits}f}'
+  missing = line['seeds'] - line['n']
+  text += f' ({missing} failed)' if missing else ''
+  return text + '*' * bool(line.get('significant'))
 
 
 def ranks(rows: Sequence[Row]) -> dict[str, np.ndarray]:
