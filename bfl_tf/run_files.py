@@ -29,6 +29,7 @@ PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Files of later analyses of a run.
 CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its `read`
+RISK = 'risk.json'  # analysis.risk -> its `read`
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
 SCORES = 'scores.json'  # in sites/ and uncertainty/ -> runs.groups.scores_of
@@ -38,7 +39,9 @@ ONLINE = 'online'  # experiments.online
 # Runs of an ensemble, by number.
 ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
 
-OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
+OF_LAST_MODEL = (
+  PREDICTIONS, MEMBERS, CONFORMAL, RISK, PLOTS, SITES, UNCERTAINTY,
+)  # fmt: skip
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (
   SUMMARY, TASK, SECRET, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES,

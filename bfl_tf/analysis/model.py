@@ -198,6 +198,11 @@ class NumericPrediction(NamedTuple):
 AnyPrediction = Prediction | NumericPrediction
 
 
+def take(prediction: Any, rows: np.ndarray | slice) -> Any:
+  """Returns the predictions of some examples."""
+  return type(prediction)(*(values[rows] for values in prediction))
+
+
 class Trained:
   """The model of a finished run, after its last round.
 
