@@ -108,6 +108,8 @@ def load_run(
       "Name the run's own directory."
     )
   trained = model.load(run_dir)
+  # A new report does not depend on the recalibration of an earlier one.
+  trained.risk = None
   prediction_sets.check_groups(sets_by, trained.task.is_numeric)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)

@@ -67,7 +67,7 @@ class Report:
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
     held: Mapping[str, Mapping[str, np.ndarray]] = types.MappingProxyType({}),
-    choice: risk_lib.Choice = risk_lib.Choice(),
+    choice: risk_lib.Choice = risk_lib.DEFAULT,
     facts: Mapping[str, Row] = types.MappingProxyType({}),
   ) -> 'Report':
     """Builds the tables.
@@ -100,7 +100,8 @@ class Report:
     if not classes or len(classes) != 2:
       return report
     names = trained.task.classes
-    test = {'': together.risk, **{k: v.risk for k, v in statistics.items()}}
+    every: Any = {'': together, **statistics}
+    test = {site: of_site.risk for site, of_site in every.items()}
     found = risk_lib.Risk.of(
       choice, names, {k: v['risk'] for k, v in held.items()}, test['']
     )
@@ -133,7 +134,7 @@ def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
   calibrated: bool = False,
-  choice: risk_lib.Choice = risk_lib.Choice(),
+  choice: risk_lib.Choice = risk_lib.DEFAULT,
 ) -> Report:
   """Scores the global model, and personalized models if there are any.
 
@@ -165,12 +166,11 @@ def report(
     )
     for name, rows in test.sites
   }
-  together = site_statistics.of(prediction, y, sets)
+  together: Any = site_statistics.of(prediction, y, sets)
   if sets and sets.by == 'site' and statistics:
-    merged: Any = site_statistics.merged(statistics)
-    if not trained.task.is_numeric:
-      merged = merged._replace(auroc=together.auroc)
-    together = merged
+    # The area under a curve is not a sum over sites.
+    exact = {} if trained.task.is_numeric else {'auroc': together.auroc}
+    together = site_statistics.merged(statistics)._replace(**exact)
   return Report.of(
     trained,
     statistics,

@@ -40,6 +40,7 @@ RECALIBRATIONS = {'temperature': (0,), 'platt': (0, 1)}
 ALL = 'all examples'
 _IDENTITY = (1.0, 0.0)
 _NORMAL_95 = 1.959964
+_MOST_STEPS = 100
 
 
 def log_odds(probs: np.ndarray, event: int) -> np.ndarray:
@@ -102,60 +103,33 @@ class Risks(NamedTuple):
   def fit(
     self, free: Sequence[int], prior: Sequence[float] | None = None
   ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Fits slope and intercept of a logistic regression on the log odds.
+    """Fits slope and intercept of a logistic regression by Newton's method.
 
     Args:
-      free: Fitted parameters: 0 is the slope, 1 the intercept. Others stay at
-        those of the identity, 1 and 0.
-      prior: Means of normal priors with standard deviation 1; None for no prior.
+      free: Fitted parameters: 0 is the slope, 1 the intercept. The other one
+        stays at that of the identity, 1 or 0.
+      prior: Means of normal priors with standard deviation 1; None: no prior.
 
     Returns:
       Slope and intercept `[2]`, and their standard errors, 0 if not fitted.
-      None if a maximum of the likelihood does not exist.
+      None if the likelihood has no maximum.
     """
-    from scipy import optimize  # It takes half a second.
-
-    free = list(free)
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
-    total, precision = self.events + self.others, prior is not None
+    total, weight = self.events + self.others, float(prior is not None)
     center = np.array(_IDENTITY if prior is None else prior, float)
-
-    def whole(values):
-      mapping = center.copy()
-      mapping[free] = values
-      return mapping
-
-    def loss(values):
-      mapping = whole(values)
-      z, away = mapping @ x, mapping - center
-      return (
-        total @ np.logaddexp(0, z) - self.events @ z
-        + precision * away @ away / 2
-      )  # fmt: skip
-
-    def gradient(values):
-      mapping = whole(values)
-      excess = total * special.expit(mapping @ x) - self.events
-      return (x @ excess + precision * (mapping - center))[free]
-
-    def hessian(values):
-      p = special.expit(whole(values) @ x)
-      full = (x * total * p * (1 - p)) @ x.T + precision * np.eye(2)
-      return full[np.ix_(free, free)]
-
-    if prior is None and not (self.events.any() and self.others.any()):
-      return None
-    found = optimize.minimize(
-      loss, center[free], jac=gradient, hess=hessian, method='trust-exact',
-      options={'gtol': 1e-6 * max(1, total.sum())},
-    )  # fmt: skip
-    curvature = hessian(found.x)
-    # Without a finite maximum, the curvature vanishes on the way to infinity.
-    if np.linalg.eigvalsh(curvature)[0] < 1e-3:
-      return None
-    errors = np.zeros(2)
-    errors[free] = np.sqrt(np.diag(np.linalg.inv(curvature)))
-    return whole(found.x), errors
+    found, errors, free = center.copy(), np.zeros(2), list(free)
+    for _ in range(_MOST_STEPS):
+      p = special.expit(found @ x)
+      gradient = x @ (total * p - self.events) + weight * (found - center)
+      hessian = (x * total * p * (1 - p)) @ x.T + weight * np.eye(2)
+      variance = np.linalg.pinv(hessian[np.ix_(free, free)])
+      step = variance @ gradient[free]
+      # A step of at most 1 cannot leave the region where p varies.
+      found[free] -= step / max(1, np.abs(step).max())
+      if np.abs(step).max() < 1e-6:
+        errors[free] = np.sqrt(np.diag(variance))
+        return found, errors
+    return None
 
   def auroc(self) -> tuple[float, float, float] | None:
     """Returns the AUROC and its 95 % interval, method 5 of [2].
@@ -228,8 +202,8 @@ class Risks(NamedTuple):
       'mean_risk': float(size @ special.expit(self.log_odds) / size.sum()),
     }
     known = self.auroc()
-    for name, value in zip(('auroc', 'auroc_low', 'auroc_high'), known or [None] * 3):
-      row[name] = value
+    names = ('auroc', 'auroc_low', 'auroc_high')
+    row |= dict(zip(names, known or [None] * 3))
     for name, (part, whole) in self.confusion(threshold).items():
       row[name] = part / whole if whole else None
       row[f'{name}_of'] = whole
@@ -282,6 +256,9 @@ def check(choice: Choice, classes: Sequence[str], has_held: bool) -> None:
       f'--recalibrate={choice.recalibrate} needs calibration examples: use a '
       'run with --calibration_fraction, or --calibrate_on_test=0.5.'
     )
+
+
+DEFAULT = Choice()
 
 
 class Risk(NamedTuple):
@@ -347,7 +324,6 @@ class Risk(NamedTuple):
     both = (1 - p, p) if event else (p, 1 - p)
     return np.stack(both, 1).astype(np.float32)
 
-
   def rows(
     self, test: Mapping[str, Risks], facts: Mapping[str, Mapping[str, Any]]
   ) -> list[dict[str, Any]]:
@@ -405,4 +381,4 @@ def read(run_dir: str | os.PathLike) -> Risk | None:
     found = Risk(**files.read_json(path, Risk))
     if '' not in found.maps or not 0 < found.threshold < 1:
       raise ValueError('It is of another version.')
-    return found._replace(maps={k: tuple(v) for k, v in found.maps.items()})
+    return found

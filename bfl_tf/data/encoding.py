@@ -75,7 +75,9 @@ def _some(texts, mark):
 
 def missing_fraction(features: Features, means: np.ndarray) -> float:
   """Returns the fraction of missing cells, from the means of the features."""
-  gaps = [value for feature, value in zip(features, means) if feature.value == '']
+  gaps = [
+    value for feature, value in zip(features, means) if feature.value == ''
+  ]
   return float(sum(gaps) / max(1, len(columns(features))))
 
 

@@ -54,7 +54,7 @@ class FederatedEvaluation:
   run: str = ''
   seconds: float = math.inf
   sets_by: str = ''
-  choice: risk.Choice = risk.Choice()
+  choice: risk.Choice = risk.DEFAULT
   rejected: dict[int, str] = dataclasses.field(default_factory=dict)
   names: dict[int, str] = dataclasses.field(init=False)
 

@@ -65,7 +65,7 @@ def evaluate_on_sites(
   timeout: float = 0.0,
   score: str = 'lac',
   sets_by: str = '',
-  choice: risk.Choice = risk.Choice(),
+  choice: risk.Choice = risk.DEFAULT,
 ) -> None:
   """Evaluates a finished run's model on nodes with their own files.
 

@@ -180,7 +180,7 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
   sets = json.loads((path / 'conformal.json').read_text('utf-8'))
   assert sets['levels'] == [0.9, 0.95]
   opened = loading.load_run(path)
-  assert sets['num_examples'] == len(opened.calibration.y)
+  assert sets['num_examples'] == {'': len(opened.calibration.y)}
 
 
 @pytest.mark.process

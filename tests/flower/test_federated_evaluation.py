@@ -70,6 +70,7 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   counts = [
     metrics.score_counts(*predicted, 'raps') for predicted in calibration
   ]
+  counts = {'': np.sum(counts, 0)[np.newaxis]}
   assert found.sets == prediction_sets.PredictionSets.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]

@@ -11,7 +11,9 @@ from bfl_tf.analysis import prediction_sets
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
 
-SETS = prediction_sets.PredictionSets((0.9, 0.95), (0.5, 1.0), 10, 1, 'lac')
+SETS = prediction_sets.PredictionSets(
+  (0.9, 0.95), {'': (0.5, 1.0)}, {'': 10}, 1, 'lac'
+)
 READERS = {
   run_files.SUMMARY: run_files.read_summary,
   run_files.TASK: lambda path: task.read(path / run_files.TASK),
