@@ -7,9 +7,9 @@ added. All statistics of the risk follow from them, up to this rounding.
 A recalibration maps the log odds z of the event to slope * z + intercept
 (Platt 2000), or to slope * z, where 1 / slope is a temperature. It is fitted by
 Newton's method on the counts of calibration examples, for all sites and for
-each site. Weak priors N(1, 1) of the slope and N(0, 1) of the intercept keep
-fits of few examples finite; the prior of a site has the fit of all sites as its
-mean.
+each site. Normal priors with standard deviations 0.5 of the slope and 1 of the
+intercept keep fits of few examples finite. Their means are 1 and 0; for a site,
+they are the fit of all sites.
 
 #### References
 
@@ -41,6 +41,8 @@ ALL = 'all examples'
 _IDENTITY = (1.0, 0.0)
 _NORMAL_95 = 1.959964
 _MOST_STEPS = 100
+# Of the priors of slope and intercept.
+_PRECISIONS = (1 / 0.5**2, 1.0)
 
 
 def log_odds(probs: np.ndarray, event: int) -> np.ndarray:
@@ -108,20 +110,21 @@ class Risks(NamedTuple):
     Args:
       free: Fitted parameters: 0 is the slope, 1 the intercept. The other one
         stays at that of the identity, 1 or 0.
-      prior: Means of normal priors with standard deviation 1; None: no prior.
+      prior: Means of the normal priors; None for no prior.
 
     Returns:
       Slope and intercept `[2]`, and their standard errors, 0 if not fitted.
       None if the likelihood has no maximum.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
-    total, weight = self.events + self.others, float(prior is not None)
+    total = self.events + self.others
+    precision = np.array([0.0, 0.0] if prior is None else _PRECISIONS)
     center = np.array(_IDENTITY if prior is None else prior, float)
     found, errors, free = center.copy(), np.zeros(2), list(free)
     for _ in range(_MOST_STEPS):
       p = special.expit(found @ x)
-      gradient = x @ (total * p - self.events) + weight * (found - center)
-      hessian = (x * total * p * (1 - p)) @ x.T + weight * np.eye(2)
+      gradient = x @ (total * p - self.events) + precision * (found - center)
+      hessian = (x * total * p * (1 - p)) @ x.T + np.diag(precision)
       variance = np.linalg.pinv(hessian[np.ix_(free, free)])
       step = variance @ gradient[free]
       # A step of at most 1 cannot leave the region where p varies.
@@ -156,8 +159,10 @@ class Risks(NamedTuple):
       variance = value * (1 - value) * spread / (n * m)
       return (value - area) ** 2 - _NORMAL_95**2 * variance
 
-    low = optimize.brentq(distance, 0, area) if area > 0 else 0.0
-    high = optimize.brentq(distance, area, 1) if area < 1 else 1.0
+    # At 0 and 1, the distance of these values from themselves is 0.
+    inside = min(max(area, 1e-9), 1 - 1e-9)
+    low = optimize.brentq(distance, 0, inside) if area > 0 else 0.0
+    high = optimize.brentq(distance, inside, 1) if area < 1 else 1.0
     return area, float(low), float(high)
 
   def confusion(self, threshold: float) -> dict[str, tuple[int, int]]:
@@ -300,7 +305,9 @@ class Risk(NamedTuple):
     rate = float(np.clip(sizes[event] / sizes.sum(), 0.001, 0.999))
     maps = {'': _IDENTITY}
     if choice.recalibrate:
-      risks = {name: Risks.of(each, event) for name, each in held.items()}
+      risks = {
+        name: Risks.of(each, event) for name, each in held.items() if name
+      }
       free = RECALIBRATIONS[choice.recalibrate]
       maps[''] = _fit(Risks.of(whole, event), free, _IDENTITY)
       for name, each in risks.items():
@@ -381,4 +388,5 @@ def read(run_dir: str | os.PathLike) -> Risk | None:
     found = Risk(**files.read_json(path, Risk))
     if '' not in found.maps or not 0 < found.threshold < 1:
       raise ValueError('It is of another version.')
-    return found
+    maps: Any = {site: tuple(each) for site, each in found.maps.items()}
+    return found._replace(maps=maps)
