@@ -206,20 +206,15 @@ class Risks(NamedTuple):
       'num_events': events,
       'mean_risk': float(size @ special.expit(self.log_odds) / size.sum()),
     }
-    known = self.auroc()
-    names = ('auroc', 'auroc_low', 'auroc_high')
-    row |= dict(zip(names, known or [None] * 3))
+    row |= _interval('auroc', self.auroc())
     for name, (part, whole) in self.confusion(threshold).items():
-      row[name] = part / whole if whole else None
-      row[f'{name}_of'] = whole
+      row |= {name: part / whole if whole else None, f'{name}_of': whole}
     for name, place, free in (('intercept', 1, (1,)), ('slope', 0, (0, 1))):
-      fitted = self.fit(free)
-      row[name] = row[f'{name}_low'] = row[f'{name}_high'] = None
-      if fitted:
-        value, error = fitted[0][place], _NORMAL_95 * fitted[1][place]
-        row[name] = float(value)
-        row[f'{name}_low'] = float(value - error)
-        row[f'{name}_high'] = float(value + error)
+      ends = None
+      if fitted := self.fit(free):
+        error = _NORMAL_95 * fitted[1][place]
+        ends = fitted[0][place] + error * np.array([0, -1, 1])
+      row |= _interval(name, ends)
     return row
 
 
@@ -305,13 +300,10 @@ class Risk(NamedTuple):
     rate = float(np.clip(sizes[event] / sizes.sum(), 0.001, 0.999))
     maps = {'': _IDENTITY}
     if choice.recalibrate:
-      risks = {
-        name: Risks.of(each, event) for name, each in held.items() if name
-      }
       free = RECALIBRATIONS[choice.recalibrate]
       maps[''] = _fit(Risks.of(whole, event), free, _IDENTITY)
-      for name, each in risks.items():
-        maps[name] = _fit(each, free, maps[''])
+      for name in filter(None, held):
+        maps[name] = _fit(Risks.of(held[name], event), free, maps[''])
     return cls(
       classes[event], choice.threshold or round(rate, 3), choice.recalibrate,
       maps,
@@ -343,24 +335,24 @@ class Risk(NamedTuple):
       test: Test examples by site; the key `''` is for all.
       facts: More columns by site.
     """
+    own = {k: v.recalibrated(self.mapping(k)) for k, v in test.items()}
+    if sites := [each for name, each in own.items() if name]:
+      own[''] = functools.reduce(Risks.merge, sites)
     rows = []
     for site, before in test.items():
-      used = before.recalibrated(self.maps[''])
-      row = {'site': site or ALL, **used.row(self.threshold)}
-      if self.recalibrate:
-        own = [
-          each.recalibrated(self.mapping(name))
-          for name, each in test.items()
-          if name == site or (name and not site)
-        ]
-        for what, risks in (
-          ('before', before),
-          ('own', functools.reduce(Risks.merge, own)),
-        ):
-          found = risks.row(self.threshold)
-          row |= {f'{k}_{what}': found[k] for k in ('intercept', 'slope')}
-      rows.append(row | dict(facts.get(site, {})))
+      row = before.recalibrated(self.maps['']).row(self.threshold)
+      others = {'before': before, 'own': own[site]} if self.recalibrate else {}
+      for what, risks in others.items():
+        found = risks.row(self.threshold)
+        row |= {f'{k}_{what}': found[k] for k in ('intercept', 'slope')}
+      rows.append({'site': site or ALL, **row, **facts.get(site, {})})
     return rows
+
+
+def _interval(name, values) -> dict[str, float | None]:
+  """Returns the columns of a statistic and of the ends of its interval."""
+  known = [None] * 3 if values is None else map(float, values)
+  return dict(zip((name, f'{name}_low', f'{name}_high'), known))
 
 
 def _fit(risks, free, prior) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def predict(
     The predictions, bit-for-bit identical for any number of workers; NaN if no
     sample has finite predictions.
   """
-  if _has_layers(workers, num_samples):
+  if num_samples == 1 or _has_layers(workers):
     return training.predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
@@ -109,25 +109,27 @@ def samples(
   seed: np.ndarray,
   num_samples: int,
 ) -> Iterator[training.Predictive]:
-  """Yields the predictions of the samples of `predict`, one by one."""
-  if _has_layers(workers, num_samples):
-    for first in range(num_samples):
-      yield training.predict(workers, model, x, seed=seed, first=first)
+  """Yields the predictions of samples, one by one; arguments as in `predict`.
+
+  They are the samples of `predict`, unless layers draw them.
+  """
+  if _has_layers(workers):
+    for number in range(num_samples):
+      draw = seeds.child(seed, number)
+      yield training.predict(workers, model, x, seed=draw)
     return
   draws = sample(workers, model, seeds.child(seed, 0), num_samples)
   if workers[0].inference.is_linearized:
     changes = (draw.mean - model.mean for draw in draws)
     yield from training.predict_linearized(workers, model, changes, x)
-    return
-  yield from members_of(workers, draws, x, seed=seeds.child(seed, 1))
+  else:
+    yield from members_of(workers, draws, x, seed=seeds.child(seed, 1))
 
 
-def _has_layers(workers, num_samples) -> bool:
-  """Returns whether layers draw the samples, or there is one only."""
+def _has_layers(workers) -> bool:
+  """Returns whether layers draw the samples."""
   inference = workers[0].inference
-  return num_samples == 1 or (
-    inference.scope != 'all' and not inference.is_linearized
-  )
+  return inference.scope != 'all' and not inference.is_linearized
 
 
 def mixture(

@@ -31,7 +31,6 @@ def predict(
   *,
   seed: np.ndarray,
   num_samples: int = 1,
-  first: int = 0,
 ) -> Predictive:
   """Predicts examples on all workers.
 
@@ -39,12 +38,11 @@ def predict(
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
     num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
-    first: Number of the first sample.
 
   Returns:
     The predictions, bit-for-bit identical for any number of workers.
   """
-  (found,) = _predict_each(workers, [(model, seed)], x, num_samples, first)
+  (found,) = _predict_each(workers, [(model, seed)], x, num_samples)
   return found
 
 
@@ -89,7 +87,6 @@ def _predict_each(
   models: Iterable[tuple[weights.Weights, np.ndarray]],
   x: np.ndarray,
   num_samples: int = 0,
-  first: int = 0,
 ) -> Iterator[Predictive]:
   """Yields the predictions of models with their seeds, in order.
 
@@ -118,7 +115,7 @@ def _predict_each(
     start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
     if not num_samples:
       return number, start, worker.predict_linearized(x[start:end], seed)
-    return number, start, worker.predict(x[start:end], seed, num_samples, first)
+    return number, start, worker.predict(x[start:end], seed, num_samples)
 
   found: dict[int, dict[int, Predictive]] = {}
   following = 0

@@ -69,9 +69,7 @@ class Predictor:
     self._predict_once = tf.function(
       functools.partial(self.batches, num_samples=1), self._signature
     )
-    self._predict = tf.function(
-      self.batches, [*self._signature, scalar, scalar]
-    )
+    self._predict = tf.function(self.batches, [*self._signature, scalar])
 
   def load(self, model: weights.Weights) -> None:
     """Writes weights into the device's model."""
@@ -79,7 +77,7 @@ class Predictor:
       weights.write(self.variables, model)
 
   def predict(
-    self, x: np.ndarray, seed: np.ndarray, num_samples: int, first: int = 0
+    self, x: np.ndarray, seed: np.ndarray, num_samples: int
   ) -> predictive.Predictive:
     """Predicts with the loaded weights, in batches.
 
@@ -87,12 +85,11 @@ class Predictor:
 
     Args:
       x: `[num_examples, ...]` raw examples.
-      first: Number of the first sample.
     """
     with tf.device(self.device):
-      if num_samples == 1 and not first:
+      if num_samples == 1:
         return as_numpy(self._predict_once(x, seed))
-      return as_numpy(self._predict(x, seed, num_samples, first))
+      return as_numpy(self._predict(x, seed, num_samples))
 
   def predict_linearized(
     self, x: np.ndarray, change: np.ndarray
@@ -181,11 +178,11 @@ class Predictor:
       return self.likelihood.moments(self.model(inputs, training=False))
 
   def batches(
-    self, x: tf.Tensor, seed: tf.Tensor, num_samples: int, first: int = 0
+    self, x: tf.Tensor, seed: tf.Tensor, num_samples: int
   ) -> predictive.Predictive:
     """Returns the result of `predict` as tensors, for use in a graph."""
     return self._in_batches(
-      x, lambda batch: self._predict_batch(batch, seed, num_samples, first)
+      x, lambda batch: self._predict_batch(batch, seed, num_samples)
     )
 
   def _in_batches(self, x, predict):
@@ -208,12 +205,12 @@ class Predictor:
       probs.concat(), *(array.concat() for array in others)
     )
 
-  def _predict_batch(self, x, seed, num_samples, first):
+  def _predict_batch(self, x, seed, num_samples):
     welford = predictive.Welford.zeros([tf.shape(x)[0], self._num_means])
     stream = seeds.Stream(seed)
     if isinstance(num_samples, int) and num_samples == 1:
       return welford.add(self.forward(x, stream('sample', 0))).predictive()
-    for sample in tf.range(first, first + num_samples):
+    for sample in tf.range(num_samples):
       welford = welford.add(self.forward(x, stream('sample', sample)))
     return welford.predictive()
 
