@@ -21,7 +21,7 @@ from bfl_tf import seeds
 from bfl_tf.analysis import risk
 from experiments import command_line
 
-_OUTPUT = flags.DEFINE_string('output', '', 'Folder to write.')
+_OUTPUT = flags.DEFINE_string('output', '', 'Folder of the two tables.')
 _SEED = flags.DEFINE_integer('seed', 0, 'Random seed of the visits.')
 _COMPARE = flags.DEFINE_string(
   'compare',

@@ -113,11 +113,11 @@ def _threshold_lines(sets):
           f'standard deviations, {number}'
         )
         continue
-      what = 'the most probable class and more classes by ' + sets.score
-      if sets.score == 'lac':
+      what = f'the most probable class and more classes by {sets.score}'
+      if sets.score == 'lac' and limits[at] < 1:
         least = metrics.smallest_probability(limits[at])
-        what += f', from probability {least:.3g}'
-      few = '; they are too few, so that all are included'
+        what += f' from a probability of {least:.3g}'
+      few = '; they are too few, so that a set has all classes'
       yield (
         f'{100 * level:g} % sets{group}: {what}, {number}'
         f'{few if limits[at] == 1 else ""}'

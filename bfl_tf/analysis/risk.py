@@ -262,7 +262,7 @@ DEFAULT = Choice()
 
 
 class Risk(NamedTuple):
-  """How the risk of an event is computed, as stored in `risk.json`.
+  """Event, threshold and recalibration of a report, as stored in `risk.json`.
 
   Attributes:
     event: Name of the class.
