@@ -107,9 +107,8 @@ def load_run(
       f'{run_dir} is a personalized model: only predict and export accept it. '
       "Name the run's own directory."
     )
-  trained = model.load(run_dir)
-  # A new report does not depend on the recalibration of an earlier one.
-  trained.risk = None
+  # A new report does not depend on an earlier one.
+  trained = model.without_report(run_dir)
   prediction_sets.check_groups(sets_by, trained.task.is_numeric)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)

@@ -38,6 +38,13 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
   """
   if not isinstance(run_dir, str | os.PathLike):
     return _together([*map(pathlib.Path, run_dir)])
+  run = without_report(run_dir)
+  run.risk = risk_lib.read(run_dir)
+  return run
+
+
+def without_report(run_dir: str | os.PathLike) -> Trained:
+  """Returns the model of one directory, without the results of its report."""
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
     raise ValueError(
@@ -52,12 +59,6 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
     )
   if sites_own:
     return _read(path)
-  run = _of_run(path)
-  run.risk = risk_lib.read(path)
-  return run
-
-
-def _of_run(path) -> Trained:
   summary, clients = run_files.read_summary(path), directory.read_clients(path)
   temperature = summary.get('temperature')
   factors = summary.get('factors')
@@ -300,7 +301,10 @@ class Trained:
         'trained: continue the run with more --num_rounds.'
       )
     plan = self._plan.with_layout(self._predictors[0].layout)
-    return self.replace(personal.model_of(plan, self.weights, memory))
+    own = self.replace(personal.model_of(plan, self.weights, memory))
+    # A report on personal models has their recalibration.
+    own.risk = self.risk if self.needs_site else None
+    return own
 
   @property
   def has_personal_models(self) -> bool:

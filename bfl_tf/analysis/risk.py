@@ -378,7 +378,12 @@ def read(run_dir: str | os.PathLike) -> Risk | None:
     return None
   with files.reading(path, 'run "bfl-tf report" again'):
     found = Risk(**files.read_json(path, Risk))
-    if '' not in found.maps or not 0 < found.threshold < 1:
+    if not (
+      '' in found.maps
+      and np.isfinite([*found.maps.values()]).all()
+      and 0 < found.threshold < 1
+      and found.recalibrate in ('', *RECALIBRATIONS)
+    ):
       raise ValueError('It is of another version.')
     maps: Any = {site: tuple(each) for site, each in found.maps.items()}
     return found._replace(maps=maps)
