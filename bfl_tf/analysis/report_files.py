@@ -114,8 +114,8 @@ def _threshold_lines(sets):
         )
         continue
       what = f'the most probable class and more classes by {sets.score}'
-      if sets.score == 'lac' and limits[at] < 1:
-        least = metrics.smallest_probability(limits[at])
+      least = metrics.smallest_probability(limits[at])
+      if sets.score == 'lac' and least < 0.5 and limits[at] < 1:
         what += f' from a probability of {least:.3g}'
       few = '; they are too few, so that a set has all classes'
       yield (
