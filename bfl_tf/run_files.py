@@ -32,7 +32,7 @@ CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its `read`
 RISK = 'risk.json'  # analysis.risk -> its `read`
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
-SCORES = 'scores.json'  # in sites/ and uncertainty/ -> runs.groups.scores_of
+SCORES = 'scores.json'  # also in sites/, uncertainty/ -> runs.groups.scores_of
 SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
@@ -40,7 +40,7 @@ ONLINE = 'online'  # experiments.online
 ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
 
 OF_LAST_MODEL = (
-  PREDICTIONS, MEMBERS, CONFORMAL, RISK, PLOTS, SITES, UNCERTAINTY,
+  PREDICTIONS, MEMBERS, CONFORMAL, RISK, PLOTS, SCORES, SITES, UNCERTAINTY,
 )  # fmt: skip
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (

@@ -170,7 +170,7 @@ def _margins() -> dict[str, float]:
 
 def _caption(groups, is_tested):
   text = 'One seed per setting.'
-  most = max(len(group.runs) for group in groups.values())
+  most = max(len(group.scores) for group in groups.values())
   if most > 1:
     text = f'Mean ± standard error over {most} seeds.'
   if _BASELINE.value and not is_tested:

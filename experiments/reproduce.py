@@ -67,6 +67,13 @@ _OUTPUT_DIR = flags.DEFINE_string(
 _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
 )
+_STORED = flags.DEFINE_string(
+  'stored',
+  '',
+  'Directory of stored values, such as results: claims are judged from '
+  '<stored>/<paper>/<scale>/claims.csv, nothing runs, and claims.txt and '
+  'verdicts.csv are written next to it.',
+)
 _RUN = flags.DEFINE_boolean(
   'run', True, 'Train the missing runs; --norun reads finished runs only.'
 )
@@ -103,6 +110,8 @@ def _do():
     return None
   if not chosen and not claimed:
     raise ValueError('set --list, --artifact or --claim.')
+  if _STORED.value:
+    return max(_judge(claimed, pathlib.Path(_STORED.value)))
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Some figures evaluate models, with the configuration of a run.
   training.configure(0)
@@ -135,7 +144,14 @@ def _judge(claimed, root):
   codes = []
   for paper in dict.fromkeys(claim.paper.name for claim in claimed):
     of_paper = [claim for claim in claimed if claim.paper.name == paper]
-    verdicts, texts = claims.write(of_paper, _SCALE.value, root)
+    folder = root / paper / _SCALE.value
+    if not _STORED.value:
+      verdicts, texts = claims.write(of_paper, _SCALE.value, root)
+    elif (folder / 'claims.csv').exists():
+      values = claims.stored(_SCALE.value, folder / 'claims.csv')
+      verdicts, texts = claims.judge(of_paper, _SCALE.value, values, folder)
+    else:
+      raise ValueError(f'--stored={root} has no {folder / "claims.csv"}.')
     print(*texts, sep='\n\n', end='\n\n')
     codes += [claims.VERDICTS[verdict] for verdict in verdicts]
   return codes

@@ -12,26 +12,32 @@ With --tune, each setting first has trials with other values of the tuned
 flags. The trial with the best mean of --choose_by, on validation examples,
 gives its values to the runs of the table, which train on all training
 examples. The same command resumes an interrupted study; more values, seeds or
-trials extend it. The runs are compared as by `bfl-tf compare`, whose flags are
-also accepted. A setting that cannot run becomes a row with the reason. Exit
-code 1: a run failed or cannot run; 2: a flag is wrong, and nothing was written.
+trials extend it. trials.csv and runs.csv have a row for each run; a run with a
+row is not repeated, also on another machine. The runs are compared as by
+`bfl-tf compare`, whose flags are also accepted. A setting that cannot run
+becomes a row with the reason. Exit code 1: a run failed or cannot run; 2: a
+flag is wrong, and nothing was written.
 An unknown name in --scores is found only after the runs, which are kept.
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 import statistics
+from typing import Any, NamedTuple
 
 from absl import flags
 
 from bfl_tf import metrics, run_files
 from bfl_tf import seeds as seeds_lib
 from bfl_tf.analysis import ensembles
+from bfl_tf.config import config as config_lib
+from bfl_tf.declare import registry
 from bfl_tf.federation import personal, plan
-from bfl_tf.runs import executor, groups, study, tables
+from bfl_tf.runs import executor, groups, study
 from experiments import command_line, compare
-from experiments.harness import estimates, search_space
+from experiments.harness import estimates, search_space, study_table
 
 command_line.define()
 flags.adopt_module_key_flags(command_line)
@@ -40,33 +46,52 @@ _GRID = flags.DEFINE_multi_string(
   'grid',
   [],
   'Values of a flag to compare, as flag=value|value. Several --grid flags give '
-  'all combinations.',
+  'all combinations. method=all stands for all methods by name. '
+  'task=FILE|FILE compares flag files, whose flags replace others.',
 )
 _TUNE = flags.DEFINE_multi_string(
   'tune',
   [],
   'Values of a flag to choose from, for each setting of --grid: '
   'flag=value|value, flag=log:LOW:HIGH or flag=uniform:LOW:HIGH; '
-  'method:flag=... is for one method, and default stands for the ranges that '
-  'the methods declare.',
+  'method:flag=... is for one method, optimizer:flag=... for one client '
+  'optimizer, and default stands for the ranges that the methods declare. '
+  'client_optimizer=... is for methods that name no optimizer.',
 )
 _TRIALS = flags.DEFINE_integer(
   'trials',
   8,
-  'Number of random draws from the ranges of --tune, for each setting.',
+  'Number of random draws from the ranges of --tune, for each setting. They '
+  'are divided over the combinations of listed values.',
   lower_bound=1,
 )
 _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
-  'validation_nll',
-  'Score whose mean over --trial_seeds chooses the values of --tune. One of: '
-  f'{", ".join(search_space.MOST)}.',
+  '',
+  'Score whose mean over --trial_seeds chooses the values of --tune; empty: '
+  'the NLL of validation examples, of the personal models if the method has '
+  f'them. One of: {", ".join(search_space.MOST)}.',
 )
 _SEEDS = flags.DEFINE_list(
   'seeds', [], 'Random seeds of each setting, such as 0,1,2; empty: --seed.'
 )
 _TRIAL_SEEDS = flags.DEFINE_list(
   'trial_seeds', [], 'Random seeds of each trial; empty: --seed.'
+)
+_TRIAL_FLAGFILE = flags.DEFINE_string(
+  'trial_flagfile', '', 'Flag file whose flags replace others in the trials.'
+)
+_MATCH_EPOCHS = flags.DEFINE_boolean(
+  'match_epochs',
+  False,
+  'Give methods that need one round, or one client per round, as many local '
+  'epochs in total as the others.',
+)
+_SCORING = flags.DEFINE_string(
+  'score_runs',
+  '',
+  'module:function of more scores: a function from the directory of a finished '
+  'run to a dictionary of numbers, called once for each final run.',
 )
 _ENSEMBLE = flags.DEFINE_integer(
   'ensemble',
@@ -85,41 +110,100 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'Directory of the runs and their comparison; empty: runs/sweep. The '
   '--output_dir of a preset is ignored.',
 )
-_TRIALS_FOLDER = 'trials'
+
+
+class _Study(NamedTuple):
+  """The flags, settings and tables of this study."""
+
+  given: search_space.Given
+  space: search_space.Space
+  root: pathlib.Path
+  tried: study_table.StudyTable
+  final: study_table.StudyTable
+
+  def chosen(self, name, values, trial, table, runs=()) -> list[study.Point]:
+    """Returns the final runs of a setting, with the values of a trial.
+
+    They train on all training examples. What the trials fitted on validation
+    examples, the factor of a posterior and the temperature, is fixed.
+    """
+    config, _ = self.given.config({**self.space.points[name], **trial.values})
+    fitted: dict[str, Any] = {'validation_split': 0.0}
+    for key in ('posterior_factor', 'fitted_temperature'):
+      score = key.removeprefix('fitted_')
+      found = [run.scores.get(score, math.nan) for run in runs]
+      if found and all(map(math.isfinite, found)):
+        fitted[key] = statistics.median(found)
+    return self.points(name, values, config.replace(**fitted), table)
+
+  def points(self, name, values, config, table) -> list[study.Point]:
+    """Returns the runs of a setting, with their rows in a table, if any.
+
+    Each choice of values has its folder.
+    """
+    texts = _TRIAL_SEEDS.value if table is self.tried else _SEEDS.value
+    folder = 'trials' if table is self.tried else ''
+    # Only to check that it can run: its values are not yet chosen.
+    folder = folder if table else '.unchosen'
+    above = pathlib.Path(folder, study.place(name) if values else '')
+    seeds = command_line.seeds(texts)
+    found = study.points({values or name: config}, self.root / above, seeds)
+    runs = [
+      dataclasses.replace(
+        run,
+        place=str(above / run.place),
+        name=name,
+        values=values,
+        scoring='' if folder else _SCORING.value,
+      )
+      for run in found[values or name]
+    ]
+    return [table.attached(run) for run in runs] if table else runs
+
+  def axes_of(self, name) -> dict[str, str]:
+    """Returns the values of the axes of a setting, as columns of a table."""
+    return search_space.shown(self.space.points[name])
 
 
 def main() -> int:
   """Trains the missing runs and compares the finished ones."""
-  fixed, typed = command_line.given()
-  is_given = 'output_dir' in typed
-  root = pathlib.Path(_OUTPUT_DIR.value if is_given else 'runs/sweep')
-  space = search_space.space(fixed, typed, _GRID.value)
-  plans = map(plan.Plan.of, space.configs.values())
-  if any(map(personal.makes_models, plans)):
-    # Every row has personal scores, if one has.
-    fixed = {**fixed, 'personal_scores': True}
-    space = search_space.space(fixed, typed, _GRID.value)
+  own = _read()
+  space = own.space
   # Groups in the place of settings that have no finished run.
   rows = {
-    name: groups.Group(groups.settings_of(config))
+    name: groups.Group(groups.settings_of(config) | own.axes_of(name))
     for name, config in space.configs.items()
   }
   for name, (flags_of, reason) in space.refused.items():
+    flags_of = search_space.shown(flags_of)
     rows[name] = groups.Group(flags_of, failures={0: reason})
   # A wrong --names or --baseline fails before any run.
   every = [group for row in rows.values() for group in _with_ensemble(row)]
-  compare.check(every, compare.output(root), _keys())
-  seeds = command_line.seeds(_SEEDS.value)
-  trials = _trials(fixed, typed, space)
+  compare.check(every, compare.output(own.root), _keys())
+  trials = _trials(own)
+  # A setting with a single trial has no choice, and needs no run.
+  tried = {
+    (name, values): own.points(name, values, trial.config, own.tried)
+    for name, of in trials.items()
+    if len(of) > 1
+    for values, trial in of.items()
+  }
   if trials:
-    some = {name: next(iter(of.items())) for name, of in trials.items()}
-    points = _final(some, root, seeds)
+    points = {
+      name: own.chosen(name, *next(iter(of.items())), None)
+      for name, of in trials.items()
+    }
   else:
-    points = study.points(space.configs, root, seeds)
-  reasons = _checked(points, trials, root)
+    points = {
+      name: own.points(name, '', config, own.final)
+      for name, config in space.configs.items()
+    }
+  reasons = study.check(points)
+  first = {name: tried[name, next(iter(trials[name]))] for name, _ in tried}
+  for name, reason in study.check(first).items():
+    reasons.setdefault(name, reason)
   for name, reason in reasons.items():
-    rows[name].failures = dict.fromkeys(seeds or [fixed.get('seed', 0)], reason)
-    points.pop(name)
+    rows[name].failures = {r.config.seed: reason for r in points.pop(name)}
     trials.pop(name, None)
   if not points:
     command_line.fail(next(iter(reasons.values())))
@@ -127,27 +211,40 @@ def main() -> int:
   failed = []
   try:
     if trials:
-      of_trials = _points_of(trials, root)
-      failed = _run(of_trials, root, 'trials')
-      chosen = _choose(of_trials, trials, space, root)
-      for name in trials.keys() - chosen.keys():
+      tried = {
+        place: runs for place, runs in tried.items() if place[0] in points
+      }
+      failed = _run(tried, own, 'trials')
+      points = _choose(own, tried, trials)
+      for name in trials.keys() - points.keys():
         rows[name].failures = {0: 'no trial has all its seeds'}
-      points = _final(chosen, root, seeds)
-    failed += _run(
-      {
-        name: [each for run in runs for each in _members(run)]
-        for name, runs in points.items()
-      },
-      root,
-      'runs',
-    )
+    failed += _run(points, own, 'runs')
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  _compare(rows, points, root)
+  _compare(own, rows, points)
   return int(bool(failed or len(rows) > len(points)))
 
 
-def _trials(fixed, typed, space):
+def _read() -> _Study:
+  """Returns the study of the flags."""
+  fixed, typed = command_line.given()
+  is_given = 'output_dir' in typed
+  root = pathlib.Path(_OUTPUT_DIR.value if is_given else 'runs/sweep')
+  given = search_space.Given(fixed, typed, _MATCH_EPOCHS.value)
+  space = search_space.space(given, _GRID.value)
+  plans = map(plan.Plan.of, space.configs.values())
+  if any(map(personal.makes_models, plans)):
+    # Every row has personal scores, if one has.
+    given = given._replace(fixed={**fixed, 'personal_scores': True})
+    space = search_space.space(given, _GRID.value)
+  if _SCORING.value:
+    registry.imported('score_runs', _SCORING.value)
+  names = ('trials.csv', 'runs.csv')
+  tables = (study_table.StudyTable(root / name) for name in names)
+  return _Study(given, space, root, *tables)
+
+
+def _trials(own):
   """Returns the trials of each setting, by its name; none without --tune."""
   if not _TUNE.value:
     if flags.FLAGS['choose_by'].present:
@@ -156,9 +253,13 @@ def _trials(fixed, typed, space):
         'give the flags to choose with --tune in place of --grid.'
       )
     return {}
+  given, space = own.given, own.space
+  if _TRIAL_FLAGFILE.value:
+    more = config_lib.read_flagfile(_TRIAL_FLAGFILE.value)
+    given = given._replace(fixed={**given.fixed, **more})
   axes = search_space.axes(_TUNE.value, space.configs.values())
   found = {
-    name: search_space.trials(fixed, typed, point, axes, _TRIALS.value)
+    name: search_space.trials(given, point, axes, _TRIALS.value)
     for name, point in space.points.items()
   }
   used = {
@@ -169,66 +270,21 @@ def _trials(fixed, typed, space):
       raise ValueError(
         f'--tune={axis.flag}: no setting of --grid uses this flag.'
       )
-  several = {n: space.configs[n] for n, of in found.items() if len(of) > 1}
-  search_space.check_choice(_CHOOSE_BY.value, several)
+  for of in found.values():
+    if len(of) > 1:
+      config = next(iter(of.values())).config
+      search_space.check_choice(_score(config), config)
   return found
 
 
-def _final(chosen, root, seeds):
-  """Returns the runs with the values of a trial, by name of the setting.
-
-  They train on all training examples. Each choice has its own directory.
-  """
-  return {
-    name: _below(
-      study.place(name),
-      {values: trial.config.replace(validation_split=0.0)},
-      root,
-      seeds,
-    )[values]
-    for name, (values, trial) in chosen.items()
-  }
+def _score(config):
+  return _CHOOSE_BY.value or search_space.usual_score(config)
 
 
-def _below(place, configs, root, seeds):
-  """Returns runs in a folder below the root, by name."""
-  return {
-    name: [
-      dataclasses.replace(run, place=f'{place}/{run.place}') for run in runs
-    ]
-    for name, runs in study.points(configs, root / place, seeds).items()
-  }
-
-
-def _points_of(trials, root):
-  """Returns the runs of all trials, by names of the setting and the trial.
-
-  A setting with a single trial has no choice, and needs no run.
-  """
-  seeds = command_line.seeds(_TRIAL_SEEDS.value)
-  return {
-    (name, values): runs
-    for name, of in trials.items()
-    if len(of) > 1
-    for values, runs in _below(
-      f'{_TRIALS_FOLDER}/{study.place(name)}',
-      {values: trial.config for values, trial in of.items()},
-      root,
-      seeds,
-    ).items()
-  }
-
-
-def _checked(points, trials, root):
-  """Returns why settings cannot run, by name, before any run."""
-  reasons = study.check(points)
-  for (name, _), reason in study.check(_points_of(trials, root)).items():
-    reasons.setdefault(name, reason)
-  return reasons
-
-
-def _members(run):
-  """Returns a run and the other members of its ensemble."""
+def _members(run, final):
+  """Returns a run and the other members of its ensemble, if it has no row."""
+  if final.scores(_ensemble_of(run)) is not None:
+    return [run]
   return [run, *(_member(run, n) for n in range(1, _ENSEMBLE.value))]
 
 
@@ -240,106 +296,132 @@ def _member(run, number):
     seed=int(draw.integers(2**31)), data_seed=own.seed_of_data
   )
   below = f'{run.directory.name}_members/{number}'
-  place = f'{run.place}_members/{number}'
-  return study.Point(config, run.directory.parent / below, place)
+  return dataclasses.replace(
+    run,
+    config=config,
+    directory=run.directory.parent / below,
+    place=f'{run.place}_members/{number}',
+    scoring='',
+    row=None,
+  )
 
 
-def _run(points, root, what):
-  """Trains runs; returns the failed ones."""
-  every = [run for of_name in points.values() for run in of_name]
+def _ensemble_of(run):
+  """Returns the ensemble of a run and its members, as a row of the table."""
+  folder = f'{run.directory.name}_ensemble{_ENSEMBLE.value}'
+  return dataclasses.replace(
+    run,
+    name=f'{run.name},ensemble={_ENSEMBLE.value}',
+    directory=run.directory.with_name(folder),
+    row=None,
+  )
+
+
+def _run(points, own, what):
+  """Trains runs and writes their table; returns the failed ones."""
+  is_final = what == 'runs'
+  every = [
+    each
+    for runs in points.values()
+    for run in runs
+    for each in (_members(run, own.final) if is_final else [run])
+  ]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  print(f'{root}, {what}: {estimates.described(every, jobs)}', flush=True)
-  return [each for each in executor.run_all(every, jobs) if each.failed]
+  print(f'{own.root}, {what}: {estimates.described(every, jobs)}', flush=True)
+  table = own.final if is_final else own.tried
+  try:
+    return [each for each in executor.run_all(every, jobs) if each.failed]
+  finally:
+    for run in (run for runs in points.values() for run in runs):
+      table.record(run, own.axes_of(run.name))
+      if is_final and _ENSEMBLE.value > 1:
+        _write_ensemble(run, own)
+    table.write()
 
 
-def _choose(points, trials, space, root):
-  """Writes all trials, and returns the best one of each setting."""
-  score, chosen, lines = _CHOOSE_BY.value, {}, []
-  axes = search_space.axes(_TUNE.value, space.configs.values())
+def _write_ensemble(run, own):
+  """Writes the ensemble of a run, if its members are finished."""
+  several, members = _ensemble_of(run), _members(run, own.final)
+  if len(members) > 1 and all(each.is_done for each in members):
+    if not run_files.is_finished(several.directory):
+      directories = [each.directory for each in members]
+      ensembles.write(directories, several.directory)
+      try:
+        several.complete()
+      except Exception as error:  # A user's function costs no table.
+        print(f'{several.place}: {type(error).__name__}: {error}')
+    axes = {**own.axes_of(run.name), 'ensemble': f'{_ENSEMBLE.value}'}
+    own.final.add(several, several.scores, axes)
+
+
+def _choose(own, tried, trials):
+  """Returns the final runs with the values of the best trial, by setting."""
+  points = {}
+  axes = search_space.axes(_TUNE.value, own.space.configs.values())
   for name, of in trials.items():
     if len(of) == 1:
-      chosen[name] = next(iter(of.items()))
+      points[name] = own.chosen(name, *next(iter(of.items())), own.final)
       continue
-    runs = {values: points[name, values] for values in of}
-    best = search_space.best(runs, score)
-    for values in of:
-      mean = search_space.mean_of(runs[values], score)
-      failures = [run.failure for run in runs[values] if not run.is_done]
-      lines.append(
-        {
-          'setting': name,
-          **space.points[name],
-          'trial': values,
-          score: mean,
-          'chosen': bool(best) and values == best[0],
-          'failure': '; '.join(filter(None, dict.fromkeys(failures))),
-        }
-      )
+    score = _score(own.space.configs[name])
+    best = search_space.best({v: tried[name, v] for v in of}, score)
     if best is None:
       continue
     values, mean = best
-    chosen[name] = values, _with_factor(of[values], runs[values])
+    points[name] = own.chosen(
+      name, values, of[values], own.final, tried[name, values]
+    )
+    for run in tried[name, values]:
+      own.tried.record(run, own.axes_of(name), chosen_by=score)
     print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
     for axis in search_space.axes_of(of[values].config, axes):
-      tried = [t.values[axis.key] for t in of.values() if axis.key in t.values]
+      each = [t.values[axis.key] for t in of.values() if axis.key in t.values]
       value = of[values].values.get(axis.key)
-      if value is not None and axis.is_end(value, tried):
+      if value is not None and axis.is_end(value, each):
         print(
           f'warning: {name}: the chosen --{axis.key}={value} is at an end of '
           f'--tune={axis.flag}: extend it'
         )
-  if lines:
-    tables.write_csv(root / 'trials.csv', lines)
-  return chosen
+  own.tried.write()
+  return points
 
 
-def _with_factor(trial, runs):
-  """Returns a trial with the factor of the posterior that its runs chose.
-
-  The final runs have no validation examples to choose it.
-  """
-  summaries = [run_files.read_summary(run.directory) for run in runs]
-  factors = [each.get('posterior_factor', -1) for each in summaries]
-  if min(factors) < 0:  # The method has no posterior.
-    return trial
-  config = trial.config.replace(posterior_factor=statistics.median(factors))
-  return trial._replace(config=config)
-
-
-def _fill(several, runs):
-  """Writes the ensembles of a setting, and adds them to its row."""
-  for run in runs:
-    members = _members(run)
-    name = f'{run.directory.name}_ensemble{len(members)}'
-    folder = run.directory.with_name(name)
-    if all(each.is_done for each in members):
-      if not run_files.is_finished(folder):
-        ensembles.write([each.directory for each in members], folder)
-      several.runs[run.config.seed] = folder
-    else:
-      several.failures[run.config.seed] = 'a member is not finished'
-
-
-def _compare(rows, points, root):
+def _compare(own, rows, points):
   """Writes the comparison of the finished runs."""
-  done = study.finished(points)
-  if not done:
+  if not any(run.is_done for runs in points.values() for run in runs):
     return
-  found = []
+  found, keys = [], _keys()
   for name, empty in rows.items():
+    runs = points.get(name, [])
+    done = [run.directory for run in runs if run.is_done and run.row is None]
     # A setting whose runs all failed keeps its row and the reason.
-    own = groups.grouped(done.get(name, [])) or [empty]
-    own[-1].failures |= {
-      run.config.seed: run.failure or 'not finished'
-      for run in points.get(name, [])
-      if not run.is_done
-    }
-    for group, *several in map(_with_ensemble, own):
+    found_of = groups.grouped(done) or [empty]
+    for group in found_of:
+      group.settings |= {
+        key: text for key, text in empty.settings.items() if key in keys
+      }
+    for run in runs:
+      if run.row is not None:
+        found_of[-1].scores[run.config.seed] = dict(run.row)
+      elif not run.is_done:
+        reason = run.failure or 'not finished'
+        found_of[-1].failures[run.config.seed] = reason
+    for group, *several in map(_with_ensemble, found_of):
       found += [group, *several]
-      if several:
-        several[0].failures |= group.failures
-        _fill(*several, points.get(name, []))
-  compare.report(found, compare.output(root), _keys())
+      for run in runs if several else ():
+        _add_ensemble(*several, run, own.final)
+  compare.report(found, compare.output(own.root), keys)
+
+
+def _add_ensemble(group, run, final):
+  """Adds the ensemble of a run to its row."""
+  several, seed = _ensemble_of(run), run.config.seed
+  scores = final.scores(several)
+  if run_files.is_finished(several.directory):
+    group.add(seed, several.directory)
+  elif scores is not None:
+    group.scores[seed] = scores
+  else:
+    group.failures[seed] = run.failure or 'a member is not finished'
 
 
 def _keys():

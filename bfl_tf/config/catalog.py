@@ -31,9 +31,12 @@ def settings_of_roles(
 
 @functools.cache
 def of_task() -> frozenset[str]:
-  """Returns the flags of data, partition, network, privacy and attack."""
+  """Returns the flags of data, partition, network, privacy and attack.
+
+  A study may compare flag files, which are values of `task`.
+  """
   data = dataclasses.fields(dataset_config.DatasetConfig)
-  roles = ('partition', 'model', 'likelihood', 'privacy', 'attack')
+  roles = ('task', 'partition', 'model', 'likelihood', 'privacy', 'attack')
   settings_of_task = settings_of_roles(('partition', 'privacy', 'attack'))
   return frozenset(
     {*(field.name for field in data), *roles, 'num_clients', *settings_of_task}

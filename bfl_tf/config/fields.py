@@ -256,6 +256,12 @@ class Evaluation:
     'without them, it is 1 for samples and 0 for the mean (--predict_with).',
     ge=-1,
   )
+  fitted_temperature: float = setting(
+    -1.0,
+    'Temperature of calibrated predictions (--calibrated); -1 fits it after '
+    'the last round on calibration examples, or else on validation examples.',
+    ge=-1,
+  )
   num_mc_samples: int = setting(
     10, 'Number of Monte Carlo samples per evaluation.', ge=1
   )

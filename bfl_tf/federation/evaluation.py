@@ -55,7 +55,9 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
       scores['scale_ratio'] = scores['median_scale'] / initial
   if factor is not None:
     scores['posterior_factor'] = factor
-  if last and dataset.calibration is not None:
+  if last and config.fitted_temperature > 0:
+    scores['temperature'] = config.fitted_temperature
+  elif last and (dataset.calibration is not None or len(validation.y)):
     scores['temperature'] = _temperature(
       experiment, result.state, likelihood, factor
     )
@@ -120,11 +122,13 @@ def _temperature(experiment, state, likelihood, factor):
   """Returns the fitted temperature of the stored model.
 
   That is the global model, or the stored group of `--predictor`. The
-  temperature is fitted on the calibration examples. For numeric labels, it is
-  the factor on the standard deviation.
+  temperature is fitted on the calibration examples, or else on the validation
+  examples. For numeric labels, it is the factor on the standard deviation.
   """
   config, held = experiment.config, experiment.dataset.calibration
-  if factor is not None and not len(experiment.dataset.validation.y):
+  if held is None:
+    held = experiment.dataset.validation
+  elif factor is not None and not len(experiment.dataset.validation.y):
     held, _ = halves(experiment.dataset)
   plan, samples = experiment.plan, config.final_num_mc_samples
   options: dict[str, Any] = {

@@ -48,16 +48,24 @@ def mlp(
   return blocks.dense(num_classes, x)
 
 
-def lenet5(blocks, x, num_classes):
+def lenet5(
+  blocks,
+  x,
+  num_classes,
+  width: Annotated[
+    int, Setting('Factor of the numbers of filters and hidden units.', ge=1)
+  ] = 1,
+):
   """The classic LeNet-5 with ReLU and max pooling."""
   need_images(x, 12, 'lenet5')
   first = 'valid' if x.shape[1] >= 32 else 'same'
   for filters, padding in ((6, first), (16, 'valid')):
-    x = tf_keras.layers.ReLU()(blocks.conv(filters, 5, x, padding=padding))
+    x = blocks.conv(width * filters, 5, x, padding=padding)
+    x = tf_keras.layers.ReLU()(x)
     x = tf_keras.layers.MaxPooling2D()(blocks.dropout(x))
   x = tf_keras.layers.Flatten()(x)
   for units in (120, 84):
-    x = blocks.hidden(units, x)
+    x = blocks.hidden(width * units, x)
   return blocks.dense(num_classes, x)
 
 

@@ -126,10 +126,7 @@ def rows(
       'compare runs with classes and runs with numeric labels separately: they '
       'have different scores.'
     )
-  every = {
-    name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
-    for name, group in groups.items()
-  }
+  every = {name: group.scores for name, group in groups.items()}
   keys = list(more) or groups_lib.differing([*groups.values()])
   others = baselines(groups, baseline, keys)
   return [

@@ -69,6 +69,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
   try:
     run = runs.Run(config, task.directory, False, built, draw_plots=False)
     run.execute()
+    task.complete()
   except runs.BusyError:
     return Outcome(task, 'busy')
   except Exception as error:

@@ -20,12 +20,18 @@ class Group:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
     runs: Run directories, by seed.
+    scores: Final scores, by seed; also of runs that have no directory.
     failures: Reasons why runs are not finished, by seed.
   """
 
   settings: dict[str, str]
   runs: dict[int, pathlib.Path] = dataclasses.field(default_factory=dict)
+  scores: dict[int, dict[str, float]] = dataclasses.field(default_factory=dict)
   failures: dict[int, str] = dataclasses.field(default_factory=dict)
+
+  def add(self, seed: int, run: pathlib.Path) -> None:
+    """Adds a finished run."""
+    self.runs[seed], self.scores[seed] = run, scores_of(run)
 
   def directories(self) -> list[pathlib.Path]:
     """Returns the run directories, sorted by seed."""
@@ -55,7 +61,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
       raise ValueError(
         f'{path} and {group.runs[config.seed]} are the same run: remove one.'
       )
-    group.runs[config.seed] = path
+    group.add(config.seed, path)
   return groups
 
 
@@ -114,7 +120,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
   keys = differing(groups)
   frame = pandas.DataFrame(
     {'run': str(run), **{key: group.settings.get(key) for key in keys}}
-    | {'seed': seed, **scores_of(run)}
+    | {'seed': seed, **group.scores[seed]}
     for group in groups
     for seed, run in sorted(group.runs.items())
   )
@@ -132,9 +138,9 @@ def name(group: Group, keys: Iterable[str]) -> str:
 
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
-  """Returns a run's final scores, also those of its report and uncertainty."""
+  """Returns a run's final scores, also those of its later analyses."""
   scores = run_files.read_summary(run)['final']
-  for more in (run_files.SITES, run_files.UNCERTAINTY):
+  for more in ('', run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
       scores |= files.read_json(path, dict[str, float])

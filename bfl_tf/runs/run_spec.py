@@ -36,6 +36,9 @@ class RunSpec:
     except ValueError:
       return False
 
+  def complete(self) -> None:
+    """Writes what the run needs in addition to its summary."""
+
   @property
   def failure_path(self) -> pathlib.Path:
     """Path of the file that records a failure, next to the run directory."""

@@ -6,22 +6,64 @@ only read.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import json
 import os
 import pathlib
 from urllib import parse
 
+from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
-from bfl_tf.declare import user_code
-from bfl_tf.runs import executor, run_spec
+from bfl_tf.declare import registry, user_code
+from bfl_tf.runs import executor, groups, run_spec
 
 
 @dataclasses.dataclass(frozen=True)
 class Point(run_spec.RunSpec):
-  """A run of a study, in `<folder>/<name>/seed<seed>`."""
+  """A run of a study, in `<folder>/<name>/seed<seed>`.
+
+  Attributes:
+    name: Name of the config in the study.
+    values: Tuned values; empty without tuning.
+    scoring: `module:function` of more scores; they are in `run_files.SCORES`.
+    row: Scores from the table of the study, for a run without a directory.
+  """
 
   config: Config
   directory: pathlib.Path
   place: str
+  name: str = ''
+  values: str = ''
+  scoring: str = ''
+  row: Mapping[str, float] | None = dataclasses.field(
+    default=None, compare=False
+  )
+
+  @property
+  def is_done(self) -> bool:
+    """Whether the table has the run, or its directory is complete."""
+    if self.row is not None or not super().is_done:
+      return self.row is not None
+    return not self.scoring or (self.directory / run_files.SCORES).exists()
+
+  @property
+  def scores(self) -> Mapping[str, float]:
+    """Scores of a finished run, and what it fitted on held-out examples."""
+    if self.row is not None:
+      return self.row
+    summary = run_files.read_summary(self.directory)
+    names = ('temperature', 'posterior_factor')
+    fitted = {name: summary.get(name) for name in names}
+    return groups.scores_of(self.directory) | {
+      key: value for key, value in fitted.items() if value is not None
+    }
+
+  def complete(self) -> None:
+    """Computes the scores of `scoring`."""
+    if self.scoring:
+      function = registry.imported('score_runs', self.scoring)
+      scores = {k: float(v) for k, v in function(self.directory).items()}
+      path = self.directory / run_files.SCORES
+      files.write_text(path, json.dumps(scores, indent=2) + '\n')
 
 
 def sweep(
@@ -78,7 +120,7 @@ def place(name: str) -> str:
 
 def _point(config, folder, name):
   where = f'{place(name)}/seed{config.seed}'
-  return Point(config, folder / where, where)
+  return Point(config, folder / where, where, name)
 
 
 def check(study: Mapping[str, Sequence[Point]]) -> dict[str, str]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+import weakref
 
 import numpy as np
 
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import local, predictor, tasks
+
+# Examples on a device, by the identity of their array. A worker keeps both.
+_copies: weakref.WeakValueDictionary[Any, tf.Tensor] = (
+  weakref.WeakValueDictionary()
+)
 
 
 class Worker(predictor.Predictor):
@@ -39,11 +45,19 @@ class Worker(predictor.Predictor):
     with strategy.scope():
       self.training = local.LocalTraining(strategy, self.model, data, config)
     with tf.device(self.device):
-      self._x, self._y = tf.constant(data.x), tf.constant(data.y)
+      self._x, self._y = self._copied(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
     self._train: Callable[..., tasks.Result] | None = None
     # The last broadcast, and its copy on the device.
     self._start: tuple[Any, Any] = None, None
+
+  def _copied(self, x):
+    """Returns a copy on the device, which workers of the same data share."""
+    key = id(x), self.device
+    copy = _copies.get(key)
+    if copy is None:
+      copy = _copies[key] = tf.constant(x)
+    return copy
 
   def other(
     self,

@@ -18,12 +18,18 @@ differences would often be below zero by chance.
 Claims are judged on all planned seeds, since a test after each seed would
 repeat the 5 % error.
 
+Two one-sided tests at 5 % find a comparison equivalent if its difference is
+within its margin of equivalence. A claim is equivalent if all its comparisons
+are. This never changes a verdict. The margins for scores of classes were fixed
+after the runs of seeds 10 to 19 had been seen.
+
 The report has two effect sizes: the smallest mean with which a comparison
 holds, at 5 %, and the smallest with which it alone fails. The latter is at
 Holm's first level, 5 % over the number of comparisons.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+import csv
 import dataclasses
 import functools
 import itertools
@@ -45,6 +51,15 @@ from experiments.harness.cells import (
   Task,
 )
 
+# Largest differences without importance, by label of a measure.
+_EQUIVALENCE = {
+  'points of accuracy': 0.5,
+  'NLL (nats)': 0.01,
+  'of ECE': 0.005,
+  'points of calibration error': 0.5,
+}
+# Returns the value of a cell at a seed; NaN if there is none.
+Values = Callable[[Cell, Measure, int], float]
 VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}
 
 
@@ -72,6 +87,8 @@ class Comparison:
     measure: Measure that is compared.
     margin: Above 0 for `at least on a par` or `no clear difference`; below 0
       for `clearly larger`.
+    equivalence: Largest difference without importance, without `margin`; None:
+      that of the measure, if it has one.
   """
 
   statement: str
@@ -79,22 +96,21 @@ class Comparison:
   right: Cell | Side | None
   measure: Measure = POINTS
   margin: float = 0.0
+  equivalence: float | None = None
 
   @property
   def cells(self) -> list[Cell]:
     """Cells of both sides."""
     return list(dict.fromkeys([*_cells(self.left), *_cells(self.right)]))
 
-  def difference(self, tasks: Mapping[Cell, Task]) -> float:
+  def difference(self, values: Values, seed: int) -> float:
     """Returns the difference of one seed; NaN if a run is not finished."""
-    if not all(tasks[cell].is_done for cell in self.cells):
-      return math.nan
-    right = self._value(self.right, tasks) if self.right else 0.0
-    left = self._value(self.left, tasks)
+    right = self._value(self.right, values, seed) if self.right else 0.0
+    left = self._value(self.left, values, seed)
     return float(significance.difference(left, right - self.margin))
 
-  def _value(self, side, tasks):
-    values = [self.measure(tasks[cell]) for cell in _cells(side)]
+  def _value(self, side, values, seed):
+    values = [values(cell, self.measure, seed) for cell in _cells(side)]
     # A minimum would ignore the NaN of a diverged run.
     if not all(map(math.isfinite, values)):
       return math.nan
@@ -162,6 +178,50 @@ class Result:
     """Returns the test over the available seeds, or None below two seeds."""
     return hall.test(self._finite)
 
+  @functools.cached_property
+  def p_equivalent(self) -> float | None:
+    """P-value of equivalence; None without a margin or a test."""
+    margin = self.comparison.equivalence
+    if margin is None:
+      margin = _EQUIVALENCE.get(self.comparison.measure.label)
+    if margin is None:
+      return None
+    return significance.equivalence(
+      self._finite - self.comparison.margin, margin
+    )
+
+  @property
+  def is_equivalent(self) -> bool:
+    """Whether the difference is significantly within the margin."""
+    p_value = self.p_equivalent
+    return (
+      self.is_complete and p_value is not None and p_value < significance.LEVEL
+    )
+
+  def row(self, verdict: str) -> dict[str, Any]:
+    """Returns the mean and p-values, one-sided in the direction of the mean."""
+    found = {
+      'comparison': self.comparison.statement,
+      'measure': self.comparison.measure.label,
+      'seeds': self.seeds,
+    }
+    if not self.test:
+      return {**found, 'verdict': verdict}
+    mean = float(self._finite.mean())
+    ahead = math.copysign(1.0, mean) * self._finite
+    student, both = significance.student(ahead), hall.test(ahead)
+    return {
+      **found,
+      'mean': mean,
+      'standard_error': significance.standard_error(self._finite),
+      'p_student': student.p_above if student else None,
+      'p_student_and_hall': both.p_above if both else None,
+      'p_sign_flip': hall.sign_flip(ahead),
+      'verdict': verdict,
+      'p_equivalent': self.p_equivalent,
+      'equivalent': self.is_equivalent,
+    }
+
   @property
   def _finite(self):
     return self.differences[np.isfinite(self.differences)]
@@ -185,6 +245,7 @@ class Result:
       f'{self.comparison.measure.label}'
       f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
       f'{f", {self._details(num_comparisons)}" if self.test else ""}: {verdict}'
+      f'{" (equivalent)" if self.is_equivalent else ""}'
     )
 
   def _details(self, num_comparisons):
@@ -225,16 +286,40 @@ class Claim:
     """All cells, each once."""
     return list(dict.fromkeys(c for x in self.comparisons for c in x.cells))
 
-  def results(self, scale: str, root: pathlib.Path) -> list[Result]:
-    """Returns the results of all comparisons on the finished runs."""
-    tasks = [
-      {cell: Task(cell, scale, seed, root) for cell in self.cells}
-      for seed in self.seeds[scale]
-    ]
+  def results(self, scale: str, values: Values) -> list[Result]:
+    """Returns the results of all comparisons."""
+    seeds = self.seeds[scale]
     return [
-      Result(one, np.array([one.difference(of_seed) for of_seed in tasks]))
+      Result(one, np.array([one.difference(values, seed) for seed in seeds]))
       for one in self.comparisons
     ]
+
+
+def of_runs(scale: str, root: pathlib.Path) -> Values:
+  """Returns the values of finished runs."""
+
+  def value(cell, measure, seed):
+    task = Task(cell, scale, seed, root)
+    return measure(task) if task.is_done else math.nan
+
+  return value
+
+
+def stored(scale: str, path: pathlib.Path) -> Values:
+  """Returns the values of the runs in a file `claims.csv`."""
+  with path.open(newline='', encoding='utf-8') as file:
+    found = {
+      (row['cell'], row['predictor'], row['measure'], int(row['seed'])): float(
+        row['value'] or math.nan
+      )
+      for row in csv.DictReader(file)
+    }
+
+  def value(cell, measure, seed):
+    key = cell.home(scale), cell.predictor, measure.label, seed
+    return found.get(key, math.nan)
+
+  return value
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
@@ -264,12 +349,19 @@ def verdict(results: Sequence[Result]) -> str:
   return 'holds'
 
 
-def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
-  """Returns the verdict and a text that explains it."""
-  results = claim.results(scale, root)
+def report(
+  claim: Claim, scale: str, values: Values
+) -> tuple[str, str, list[dict[str, Any]]]:
+  """Returns the verdict, a text that explains it, and a row per comparison."""
+  results = claim.results(scale, values)
   outcome = verdict(results)
+  same = ' (equivalent)' if all(r.is_equivalent for r in results) else ''
+  rows = [
+    {'claim': claim.name, **result.row(each)}
+    for result, each in zip(results, verdicts(results))
+  ]
   lines = [
-    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
+    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}{same}',
     f'  {claim.statement}',
     *(
       [f'  (Verdict of the published means: {claim.expected}.)']
@@ -281,7 +373,7 @@ def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
       for result, each in zip(results, verdicts(results))
     ),
   ]
-  return outcome, '\n'.join(lines)
+  return outcome, '\n'.join(lines), rows
 
 
 def write(
@@ -289,18 +381,28 @@ def write(
 ) -> tuple[list[str], list[str]]:
   """Writes claims of one paper: verdicts, and one value per run and measure.
 
-  The files are `claims.txt` and `claims.csv` in the directory of the paper.
-  They replace those of an earlier command.
+  The files are `claims.txt`, `claims.csv` and `verdicts.csv`, with p-values, in
+  the directory of the paper. They replace those of an earlier command.
 
   Returns:
     The verdicts and their texts.
   """
-  verdicts, texts = zip(*(report(claim, scale, root) for claim in claims))
-  stem = root / scale / claims[0].paper.name / 'claims'
-  stem.parent.mkdir(parents=True, exist_ok=True)
-  files.write_text(stem.with_suffix('.txt'), '\n\n'.join([*texts, '']))
-  tables.write_csv(stem.with_suffix('.csv'), _values(claims, scale, root))
-  return list(verdicts), list(texts)
+  folder = root / scale / claims[0].paper.name
+  folder.mkdir(parents=True, exist_ok=True)
+  found = judge(claims, scale, of_runs(scale, root), folder)
+  tables.write_csv(folder / 'claims.csv', _values(claims, scale, root))
+  return found
+
+
+def judge(
+  claims: Sequence[Claim], scale: str, values: Values, folder: pathlib.Path
+) -> tuple[list[str], list[str]]:
+  """Writes `claims.txt` and `verdicts.csv`; returns verdicts and texts."""
+  found = [report(claim, scale, values) for claim in claims]
+  verdicts, texts, rows = map(list, zip(*found))
+  files.write_text(folder / 'claims.txt', '\n\n'.join([*texts, '']))
+  tables.write_csv(folder / 'verdicts.csv', [*itertools.chain(*rows)])
+  return verdicts, texts
 
 
 def _values(claims, scale, root):

@@ -19,7 +19,7 @@ References:
 import math
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from bfl_tf.runs import significance
 
@@ -36,6 +36,22 @@ def test(differences: np.ndarray) -> significance.Test | None:
   t = _statistic(differences)
   tails = special.stdtr(size - 1, [-t, t])
   return significance.Test(*np.maximum(student, tails).tolist())
+
+
+def sign_flip(differences: np.ndarray) -> float:
+  """Returns the exact one-sided p-value of a mean above zero.
+
+  Under the hypothesis that differences are symmetric around zero, all signs are
+  equally probable.
+  """
+  found = stats.permutation_test(
+    (differences,),
+    np.mean,
+    permutation_type='samples',
+    alternative='greater',
+    n_resamples=math.inf,
+  )
+  return float(found.pvalue)
 
 
 def threshold(differences: np.ndarray, num_tests: int = 1) -> float:

@@ -3,16 +3,18 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import itertools
 import math
+import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, seeds
+from bfl_tf import metrics, seeds, training
 from bfl_tf.config import catalog, named_method
 from bfl_tf.config import config as config_lib
 from bfl_tf.declare import registry
 from bfl_tf.federation import personal, plan
-from bfl_tf.runs import groups, run_spec
+from bfl_tf.methods import NAMED
+from bfl_tf.runs import study
 
 # Scores for selection, and whether the highest value is the best.
 MOST = {
@@ -24,6 +26,7 @@ MOST |= {
   f'validation_personal_{name}': MOST[f'validation_{name}']
   for name in personal.SCORES
 }
+_OPTIMIZER = 'client_optimizer'
 # Fraction of a range from which a chosen value is at its end.
 _END = 0.1
 
@@ -32,7 +35,8 @@ class Space(NamedTuple):
   """The compared settings of a study, by the flags in which they differ.
 
   Attributes:
-    points: Values of the flags of --grid, by name of the setting.
+    points: Values of the flags of --grid, by name of the setting. `task` is
+      the path of a flag file, whose flags replace others.
     refused: The flags of settings that cannot be run, and the reason.
   """
 
@@ -46,7 +50,8 @@ class Axis(NamedTuple):
 
   Attributes:
     flag: Text of the flag `--tune`.
-    method: Name of the method that it applies to; empty for all.
+    method: Name of the method, or of the client optimizer, that it applies to;
+      empty for all.
     key: Name of the field or setting.
     values: Values to try; empty for a range.
     is_log: Whether the values of a range are drawn on a logarithmic scale.
@@ -93,16 +98,56 @@ class Trial(NamedTuple):
   config: config_lib.Config
 
 
-def space(
-  fixed: Mapping[str, Any], typed: Collection[str], grids: Sequence[str]
-) -> Space:
+class Given(NamedTuple):
+  """Flags of all settings.
+
+  Attributes:
+    fixed: Values of fields and settings.
+    typed: Names of flags that the user typed; some setting must use each.
+    match_epochs: Whether methods that need other numbers of rounds or clients
+      per round train for as many local epochs in total as the others.
+  """
+
+  fixed: Mapping[str, Any]
+  typed: Collection[str] = ()
+  match_epochs: bool = False
+
+  def config(
+    self, point: Mapping[str, str]
+  ) -> tuple[config_lib.Config, set[str]]:
+    """Returns the config of a point, and the given flags that it uses."""
+    of_task = config_lib.read_flagfile(point['task']) if 'task' in point else {}
+    flags = {key: text for key, text in point.items() if key != 'task'}
+    values = {**self.fixed, **of_task, **flags}
+    if self.match_epochs:
+      values |= _matched(values)
+    here = {*self.typed, *of_task, *flags}
+    here -= {*config_lib.ignored(values, here)}
+    config = config_lib.Config.of(values, typed=here)
+    return config, here | ({*point} - {*flags})
+
+
+def _matched(values) -> dict[str, int]:
+  """Returns flags of a method that needs other numbers of rounds or clients."""
+  method = values.get('method')
+  needs = named_method.read(method).needs if method else {}
+  clients, rounds = int(values['num_clients']), int(values['num_rounds'])
+  trained, found = rounds * (int(values['clients_per_round']) or clients), {}
+  if needs.get('num_rounds') == 1:
+    epochs = int(values['local_epochs']) * trained // clients
+    found = {'clients_per_round': 0, 'local_epochs': epochs}
+  if needs.get('clients_per_round') == 1:
+    found = {'num_rounds': trained}
+  return {**found, **needs}
+
+
+def space(given: Given, grids: Sequence[str]) -> Space:
   """Returns every combination of the values of grids.
 
   A setting has no effect on combinations that do not select its method.
 
   Args:
-    fixed: Fields and settings of all combinations.
-    typed: Settings that the user typed; some combination must use each.
+    given: Flags of all combinations.
     grids: Grids, such as `pooling=nwa|ws`.
 
   Raises:
@@ -120,7 +165,8 @@ def space(
   for chosen in itertools.product(*options):
     point = dict(chosen)
     try:
-      config, here = _config(fixed, typed, point)
+      config, here = given.config(point)
+      plan.Plan.of(config)
     except ValueError as error:
       found.refused[_name(point)] = (point, str(error))
       continue
@@ -134,9 +180,9 @@ def space(
   if not found.configs:
     _, reason = next(iter(found.refused.values()))
     raise ValueError(reason)
-  for key in {*typed, *point} - used:
+  for key in {*given.typed, *point} - used:
     # No combination selects the setting's method, so this raises an error.
-    config_lib.Config.of({**fixed, **point}, typed=[key])
+    config_lib.Config.of({**given.fixed, **point}, typed=[key])
   return found
 
 
@@ -169,7 +215,7 @@ def axes(
 def _axis(text) -> Axis:
   flags, values = _split('tune', text)
   name, _, key = flags.rpartition(':')
-  if name:
+  if name and name not in training.OPTIMIZERS:
     named_method.read(name)
   method = named_method.label(name)
   if key in catalog.of_task() - {'central.clip_norm'}:
@@ -195,57 +241,81 @@ def _axis(text) -> Axis:
 
 
 def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
-  """Returns the axes of a config; those of its method replace others."""
+  """Returns the axes of a config.
+
+  Those of its method replace those of its optimizer, and these replace others.
+  A method that names its optimizer keeps it and its settings, unless the axis
+  names the method or the optimizer.
+  """
+  method = config.requested_method
+  names = ('', config.client_optimizer, named_method.label(method))
+  fixed = named_method.read(method).flags if method else {}
   mine = sorted(
-    (axis for axis in every if axis.method in ('', config.method)),
-    key=lambda axis: bool(axis.method),
+    (
+      axis
+      for axis in every
+      if axis.method in names
+      and (axis.method or _OPTIMIZER not in fixed or not _is_of_optimizer(axis))
+    ),
+    key=lambda axis: names.index(axis.method),
   )
   return [*{axis.key: axis for axis in mine}.values()]
 
 
+def _is_of_optimizer(axis):
+  role = axis.key.partition('.')[0]
+  return axis.key == _OPTIMIZER or role in training.OPTIMIZERS
+
+
 def trials(
-  fixed: Mapping[str, Any],
-  typed: Collection[str],
+  given: Given,
   point: Mapping[str, str],
   every: Sequence[Axis],
   number: int,
 ) -> dict[str, Trial]:
   """Returns the trials of a setting, by their tuned values.
 
-  They are all combinations of listed values. With ranges, each has `number`
-  draws. Settings that a combination does not select are left out.
+  They are all combinations of listed values. With ranges, the `number` of
+  draws is divided equally over these combinations, and each has at least one.
+  Settings that a combination does not select are left out.
 
   Args:
-    fixed: Fields and settings of all settings, as in `space`.
-    typed: Names of flags that the user typed, as in `space`.
+    given: Flags of all settings.
     point: Values of --grid.
     every: Axes of all methods.
     number: Number of draws.
   """
-  config, _ = _config(fixed, typed, point)
-  mine = axes_of(config, every)
-  listed = [axis for axis in mine if axis.values]
-  ranges = [axis for axis in mine if not axis.values]
+
+  def trial(chosen):
+    made, here = given.config({**point, **chosen})
+    values = {key: text for key, text in chosen.items() if key in here}
+    return _name(values), Trial(values, made)
+
+  config, _ = given.config(point)
+  listed = [axis for axis in axes_of(config, every) if axis.values]
+  options = [[(axis.key, text) for text in axis.values] for axis in listed]
+  starts = dict(trial(dict(each)) for each in itertools.product(*options))
   found: dict[str, Trial] = {}
-  for texts in itertools.product(*(axis.values for axis in listed)):
-    for index in range(number if ranges else 1):
-      chosen = {axis.key: text for axis, text in zip(listed, texts)}
-      chosen |= {axis.key: axis.drawn(index) for axis in ranges}
-      made, here = _config(fixed, typed, {**point, **chosen})
-      values = {key: text for key, text in chosen.items() if key in here}
-      found.setdefault(_name(values), Trial(values, made))
+  for name, start in starts.items():
+    ranges = [each for each in axes_of(start.config, every) if not each.values]
+    for index in range(max(1, number // len(starts)) if ranges else 0):
+      drawn = {axis.key: axis.drawn(index) for axis in ranges}
+      found |= [trial({**start.values, **drawn})]
+    if not ranges:
+      found[name] = start
   return found
 
 
-def _config(fixed, typed, point):
-  """Returns a config, and the typed flags and those of a point that it uses."""
-  values, here = {**fixed, **point}, {*typed, *point}
-  here -= {*config_lib.ignored(values, here)}
-  return config_lib.Config.of(values, typed=here), here
-
-
 def _name(point) -> str:
-  return ','.join(f'{key}={text}' for key, text in point.items()) or 'all'
+  return ','.join(f'{k}={text}' for k, text in shown(point).items()) or 'all'
+
+
+def shown(point: Mapping[str, str]) -> dict[str, str]:
+  """Returns the values of a point; a task has the name of its file."""
+  return {
+    key: pathlib.Path(text).stem if key == 'task' else text
+    for key, text in point.items()
+  }
 
 
 def _split(flag, text):
@@ -265,9 +335,13 @@ def _grid(text, flag='grid'):
       f'--{flag}={text}: separate values with |, and quote the flag: '
       f"'--{flag}={key}={values.replace(',', '|')}'."
     )
+  if (key, values) == ('method', 'all'):
+    values = '|'.join(sorted(NAMED))
   # A misspelled value is an error; a combination that does not fit is a row.
   for value in values.split('|'):
-    if key == 'method':
+    if key == 'task':
+      config_lib.read_flagfile(value)
+    elif key == 'method':
       named_method.read(value)
     elif declared:
       checked = declared.checked(key, value)
@@ -282,34 +356,31 @@ def known() -> dict[str, Any]:
   return {**config_lib.FIELDS, **catalog.known_settings()}
 
 
-def check_choice(
-  score: str, chosen_of: Mapping[str, config_lib.Config]
-) -> None:
-  """Raises a ValueError if a score cannot select among the configs."""
-  for config in chosen_of.values():
-    if score in _own(config):
-      continue
-    registry.check_choice('choose_by', score, [*MOST, *_own(config)])
-    table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
-    name = score.removeprefix('validation_')
-    own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
-    if own != name and not personal.is_scored(clients):
-      raise ValueError(
-        f'--choose_by={score} needs personal models: set --personal_scores.'
-      )
-    if own == name and not all(p.trains_global_model for p in clients.locals):
-      raise ValueError(
-        f'--choose_by={score} scores a global model whose weights are not all '
-        f'trained: choose --choose_by=validation_personal_{name}.'
-      )
-    if own not in {each.name for each in table}:
-      raise ValueError(
-        f'--choose_by={score} does not apply to --likelihood='
-        f'{config.likelihood}: choose another score.'
-      )
-  if not all(config.validation_split for config in chosen_of.values()):
+def check_choice(score: str, config: config_lib.Config) -> None:
+  """Raises a ValueError if a score cannot select among trials of a config."""
+  if not config.validation_split:
     raise ValueError(
       f'--choose_by={score} needs validation examples: set --validation_split.'
+    )
+  if score in _own(config):
+    return
+  registry.check_choice('choose_by', score, [*MOST, *_own(config)])
+  table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
+  name = score.removeprefix('validation_')
+  own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
+  if own != name and not personal.is_scored(clients):
+    raise ValueError(
+      f'--choose_by={score} needs personal models: set --personal_scores.'
+    )
+  if own == name and not all(p.trains_global_model for p in clients.locals):
+    raise ValueError(
+      f'--choose_by={score} scores a global model whose weights are not all '
+      f'trained: choose --choose_by=validation_personal_{name}.'
+    )
+  if own not in {each.name for each in table}:
+    raise ValueError(
+      f'--choose_by={score} does not apply to --likelihood='
+      f'{config.likelihood}: choose another score.'
     )
 
 
@@ -324,8 +395,14 @@ def _own(config) -> dict[str, bool]:
   }
 
 
+def usual_score(config: config_lib.Config) -> str:
+  """Returns the NLL of the personal models, if the method has them."""
+  is_personal = personal.makes_models(plan.Plan.of(config))
+  return 'validation_personal_nll' if is_personal else 'validation_nll'
+
+
 def best(
-  runs: Mapping[str, Sequence[run_spec.RunSpec]], score: str
+  runs: Mapping[str, Sequence[study.Point]], score: str
 ) -> tuple[str, float] | None:
   """Returns the name with the best mean over seeds, and that mean.
 
@@ -346,9 +423,14 @@ def best(
   return None if name is None else (name, sign * losses[name])
 
 
-def mean_of(runs: Sequence[run_spec.RunSpec], score: str) -> float | None:
+def mean_of(runs: Sequence[study.Point], score: str) -> float | None:
   """Returns the mean of a score over seeds; None if a run is not finished."""
   if not all(run.is_done for run in runs):
     return None
-  scores = [groups.scores_of(run.directory)[score] for run in runs]
-  return float(np.mean(scores))
+  for run in runs:
+    if score not in run.scores:
+      raise ValueError(
+        f'{run.name}, {run.values} has no score {score}: delete its row in '
+        'trials.csv.'
+      )
+  return float(np.mean([run.scores[score] for run in runs]))

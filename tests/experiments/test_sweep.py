@@ -51,7 +51,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   assert '4 runs, 2 of them finished' in more_out
   assert {path.name for path in folder.iterdir()} == {
     'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
-    'risk_coverage.png', 'risk_coverage.pdf',
+    'runs.csv', 'risk_coverage.png', 'risk_coverage.pdf',
   }  # fmt: skip
   with (folder / 'compared.csv').open(newline='', encoding='utf-8') as file:
     rows = list(csv.DictReader(file))
@@ -66,10 +66,10 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   for rule in ('nwa', 'lp'):
     own = [row for row in trials if row['pooling'] == rule]
     best = min(own, key=lambda row: float(row['validation_nll']))
-    assert [row['chosen'] for row in own].count('True') == 1
-    assert best['chosen'] == 'True'
-    folder = tmp_path / f'tuned/pooling={rule}' / best['trial']
+    chosen = [row for row in own if row['chosen_by'] == 'validation_nll']
+    assert chosen == [best]
+    folder = tmp_path / f'tuned/pooling={rule}' / best['values']
     made = config.Config.from_flagfile(folder / 'seed1/flags.txt')
     rate = f'client_learning_rate={made.client_learning_rate}'
-    assert (made.validation_split, rate) == (0, best['trial'])
+    assert (made.validation_split, rate) == (0, best['values'])
   assert busy[0] == 2 and 'batch_size' in busy[2]

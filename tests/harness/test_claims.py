@@ -20,14 +20,17 @@ def _finish(claim, root, left, right):
 def test_differences_match_hand_computed_values(tmp_path):
   claim = made_runs.claim(margin=1.0)
   _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4, 0.7))
-  (result,) = claim.results('smoke', tmp_path)
+  (result,) = claim.results('smoke', claims.of_runs('smoke', tmp_path))
   np.testing.assert_allclose(result.differences, [6.0, 11.0, 6.0])
 
 
 def test_a_claim_without_a_right_side_compares_with_zero(tmp_path):
   claim = made_runs.claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
-  assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
+  assert (
+    claims.report(claim, 'smoke', claims.of_runs('smoke', tmp_path))[0]
+    == 'holds'
+  )
 
 
 def test_values_of_finished_runs_are_written(tmp_path):
@@ -48,6 +51,35 @@ def test_values_of_finished_runs_are_written(tmp_path):
     ('right', '0', 20.0),
     ('right', '1', 40.0),
   ]
+
+
+def test_stored_values_give_the_verdict_of_the_runs(tmp_path):
+  claim = made_runs.claim()
+  _finish(claim, tmp_path, (0.25, 0.5, 0.752), (0.2, 0.4, 0.7))
+  claims.write([claim], 'smoke', tmp_path)
+  folder = tmp_path / 'smoke/posterior_pooling'
+  text = (folder / 'claims.txt').read_text('utf-8')
+  values = claims.stored('smoke', folder / 'claims.csv')
+  claims.judge([claim], 'smoke', values, folder)
+  assert (folder / 'claims.txt').read_text('utf-8') == text
+  with (folder / 'verdicts.csv').open(encoding='utf-8') as file:
+    (row,) = csv.DictReader(file)
+  # One of eight assignments of signs has such a large mean.
+  assert float(row['p_sign_flip']) == pytest.approx(1 / 8)
+  assert float(row['mean']) == pytest.approx((5 + 10 + 5.2) / 3)
+  assert row['equivalent'] == 'False'
+
+
+@pytest.mark.parametrize(
+  ('differences', 'expected'),
+  [((0.1, -0.1, 0.2), True), ((0.1, 0.9, -0.5), False), ((1, 1.1, 1.2), False)],
+)
+def test_a_small_difference_is_equivalent(differences, expected):
+  # Student's test with two degrees of freedom, margin 0.5 points.
+  (result,) = _results(differences)
+  one = dataclasses.replace(result.comparison, equivalence=0.5)
+  result = dataclasses.replace(result, comparison=one)
+  assert result.is_equivalent == expected
 
 
 def test_a_run_has_one_number_per_label():
@@ -72,7 +104,7 @@ def test_a_diverged_run_is_missing_after_any_reduction(tmp_path, reduce):
     claim, comparisons=(dataclasses.replace(comparison, left=several),)
   )
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), (0.9, 0.8, float('nan')))
-  (result,) = claim.results('smoke', tmp_path)
+  (result,) = claim.results('smoke', claims.of_runs('smoke', tmp_path))
   assert result.seeds == 2 and not result.is_complete
 
 

@@ -5,14 +5,19 @@ import of_papers
 import pytest
 
 from bfl_tf.config.config import Config
-from experiments.harness import cells, estimates, search_space
+from bfl_tf.runs import study
+from experiments.harness import estimates, search_space
 
 _FLAGS = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
 
+def space(grids, fixed=_FLAGS, typed=()):
+  return search_space.space(search_space.Given(fixed, typed), grids)
+
+
 def test_a_grid_has_every_combination_named_by_its_flags():
   grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
-  found = search_space.space(_FLAGS, [], grids).configs
+  found = space(grids).configs
   # Without FedProx, its weight does not give further runs.
   assert [*found] == [
     'client_parts=',
@@ -21,13 +26,14 @@ def test_a_grid_has_every_combination_named_by_its_flags():
   ]
   assert [c.get('proximal.weight') for c in found.values()] == [None, 0.1, 1.0]
   assert {config.num_rounds for config in found.values()} == {2}
-  assert [*search_space.space(_FLAGS, [], []).configs] == ['all']
+  assert [*space([]).configs] == ['all']
 
 
 def trials(texts, number=3, point=(), fixed=_FLAGS):
   configs = [Config.of({**fixed, **dict(point)})]
   axes = search_space.axes(texts, configs)
-  return search_space.trials(fixed, (), dict(point), axes, number)
+  given = search_space.Given(fixed)
+  return search_space.trials(given, dict(point), axes, number)
 
 
 def test_draws_are_within_bounds_and_more_trials_keep_the_first_ones():
@@ -42,7 +48,9 @@ def test_draws_are_within_bounds_and_more_trials_keep_the_first_ones():
   assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
   assert {config.batch_size for config in many} <= {*range(8, 65)}
   # Each combination of listed values has as many draws.
-  assert len(trials([rate, 'pooling=nwa|ws'])) == 6
+  # Listed values divide the draws.
+  assert len(trials([rate, 'pooling=nwa|ws'], 6)) == 6
+  assert len(trials([rate, 'pooling=nwa|ws|lp'], 2)) == 3
 
 
 def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
@@ -95,7 +103,7 @@ def test_a_chosen_value_at_an_end_is_found(text, value, is_end):
 )
 def test_invalid_search_spaces_are_rejected(named, arguments):
   with pytest.raises(ValueError, match=named):
-    search_space.space(_FLAGS, [], *arguments)
+    space(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +120,9 @@ def test_the_time_of_any_method_is_estimated(more):
 
 def test_specified_settings_that_no_config_uses_are_rejected():
   typed = ['proximal.weight']
-  assert (
-    len(search_space.space(_FLAGS, typed, ['client_parts=|proximal']).configs)
-    == 2
-  )
+  assert len(space(['client_parts=|proximal'], typed=typed).configs) == 2
   with pytest.raises(ValueError, match='proximal'):
-    search_space.space(_FLAGS, typed, ['pooling=nwa|ws'])
+    space(['pooling=nwa|ws'], typed=typed)
 
 
 def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
@@ -125,9 +130,8 @@ def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
   scores = {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan), 'wc': (0, None)}
   for rule, of_seeds in scores.items():
     for seed, score in enumerate(of_seeds):
-      task = cells.Task(
-        made_runs.cell(rule, pooling=rule), 'smoke', seed, tmp_path
-      )
+      config = Config(pooling=rule, num_rounds=1, seed=seed)
+      task = study.Point(config, tmp_path / f'{rule}{seed}', rule)
       runs.setdefault(rule, []).append(task)
       if score is not None:
         made_runs.finish(task, 0.5, validation_nll=score)
@@ -149,7 +153,7 @@ def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
 def test_a_score_that_cannot_choose_is_rejected(named, score, flags):
   config = Config.of({'validation_split': 0.2, **flags})
   with pytest.raises(ValueError, match=named):
-    search_space.check_choice(score, {'a': config})
+    search_space.check_choice(score, config)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_wrong_values_to_tune_are_rejected(text):
 
 def test_a_combination_that_cannot_run_has_a_reason():
   grids = ['method=fedavg|fl_swag', 'client_learning_rate=0.1|0.2']
-  found = search_space.space({}, [], grids)
+  found = space(grids, {})
   assert {config.method for config in found.configs.values()} == {'fedavg'}
   assert len(found.configs) == 2
   assert len(found.refused) == 2

@@ -59,9 +59,9 @@ def test_failed_runs_keep_their_row_and_reason(tmp_path):
   }
   found = bfl_tf.sweep(configs, tmp_path, seeds=(0, 1))
   done, failed = (runs.groups.grouped(paths)[0] for paths in found.values())
-  failed.runs.clear()
+  failed.scores.clear()
   failed.failures[0] = 'it diverged'
-  del done.runs[1]
+  del done.scores[1]
   done.failures[1] = 'it was stopped'
   named = runs.comparison.named([done, failed])
   first, second = runs.comparison.rows(named, ['accuracy'])

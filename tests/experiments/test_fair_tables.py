@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from experiments.harness import fair_tables
+from experiments.papers.fair import tables
 
 
 def _rows(**values):
   return [
-    {'method': method, 'setting': 'iid', 'seed': f'{seed}', 'nll': text}
+    {'method': method, 'task': 'iid', 'seed': f'{seed}', 'nll': text}
     for method, texts in values.items()
     for seed, text in enumerate(texts)
   ]
@@ -16,7 +16,7 @@ def _rows(**values):
 
 def test_ranks_are_of_complete_methods_and_a_failed_run_is_last():
   rows = _rows(fedavg=['0.5', '0.4'], a=['0.4', ''], b=['0.4', '0.6'], c=['1'])
-  found = fair_tables.ranks(rows)
+  found = tables.ranks(rows)
   assert {name: [*ranks] for name, ranks in found.items()} == {
     'fedavg': [3, 1], 'a': [1.5, 3], 'b': [1.5, 2],
   }  # fmt: skip
@@ -24,7 +24,7 @@ def test_ranks_are_of_complete_methods_and_a_failed_run_is_last():
 
 def test_the_critical_difference_equals_that_of_demsar():
   # Section 3.2.2 has an example with four methods on 14 data sets.
-  found = fair_tables.critical_difference(4, 14)
+  found = tables.critical_difference(4, 14)
   assert found == pytest.approx(1.25, abs=0.005)
 
 
@@ -33,10 +33,10 @@ def test_only_a_clear_difference_from_fedavg_is_marked():
   base = {f'{seed}': value for seed, value in enumerate(0.5 + noise)}
   lower = {seed: value - 0.2 - value / 100 for seed, value in base.items()}
   values = {'fedavg': base, 'lower': lower, 'same': {**base, '0': 0.52}}
-  assert fair_tables.differing(values) == {'lower'}
+  assert tables.differing(values) == {'lower'}
 
 
 def test_a_cell_shows_mean_error_and_failures():
   rows = _rows(fedavg=['0.5', '0.7', ''])
-  lines = [*fair_tables.table(rows, fair_tables.SCORES)]
+  lines = [*tables.table(rows, tables.SCORES)]
   assert lines[2] == '| fedavg | 0.600 ± 0.100 (1 failed) |'

@@ -1,22 +1,21 @@
-"""Scores and costs of a run of the comparison of all methods."""
+"""Scores and costs of a run, for `--score_runs` of `bfl-tf sweep`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import pathlib
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import data, metrics, run_files
+from bfl_tf import metrics, run_files
 from bfl_tf.analysis import (
   model,
   prediction_sets,
   site_statistics,
   uncertainty,
 )
-from bfl_tf.config import config as config_lib
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
-from bfl_tf.runs import checkpoints, tables
+from bfl_tf.runs import checkpoints, executor, flags_file, tables
 
 # Examples of each data set for out-of-distribution detection.
 _EXAMPLES = 2000
@@ -24,48 +23,42 @@ _MEASURES = {
   'normalized_entropy': 'entropy',
   'epistemic_uncertainty': 'epistemic',
 }
-PERSONAL = ('personal_accuracy', 'personal_nll', 'personal_lowest_accuracy')
-NAMES = (
-  'aurc', 'size_0.9', 'coverage_0.9', 'near_entropy', 'near_epistemic',
-  'far_entropy', 'far_epistemic', 'worst_client', *PERSONAL, 'bytes_up',
-  'bytes_down', 'bytes_of_client', 'bytes_of_server',
-)  # fmt: skip
+# Data sets for out-of-distribution detection, by their distance.
+_IMAGES = {'near': 'mnist', 'far': 'cifar10'}
+_FEATURES = {
+  'near': 'runs/features/cifar100.npz',
+  'far': 'runs/features/mnist.npz',
+}
 
 
-def load_others(
-  dataset: data.Dataset, names: Mapping[str, str]
-) -> list[uncertainty.OutOfDistribution]:
-  """Loads data sets for out-of-distribution detection, by their distance."""
-  return [
-    uncertainty.other(distance, name, dataset, _EXAMPLES)
-    for distance, name in names.items()
-  ]
-
-
-def of_run(
-  path: pathlib.Path,
-  config: config_lib.Config,
-  dataset: data.Dataset,
-  others: Iterable[uncertainty.OutOfDistribution],
-) -> dict[str, str]:
-  """Returns scores on test examples, bytes and memory of a finished run.
-
-  Args:
-    path: Directory of the run.
-    config: Config of the run.
-    dataset: Data set of the run.
-    others: Data sets for out-of-distribution detection.
-  """
-  kept = np.load(path / run_files.PREDICTIONS)
+def of_run(run: pathlib.Path) -> dict[str, float]:
+  """Returns scores on test examples, bytes and memory of a finished run."""
+  config = flags_file.read_config(run)
+  dataset = run_data.load(config, executor.built)
+  kept = np.load(run / run_files.PREDICTIONS)
   prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
   found = {
     **_sets(dataset, prediction.probs),
-    **_detection(dataset, model.load(path), others),
+    **_detection(dataset, model.load(run), _others(config.dataset, dataset)),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
     'worst_client': _worst_client(config, dataset, prediction.probs),
-    **_costs(path),
+    'train_seconds': run_files.read_summary(run)['train_seconds'],
+    **_costs(run),
   }
-  return {name: f'{found[name]:.6g}' for name in NAMES if name in found}
+  # A few test examples give no threshold of prediction sets.
+  return {name: each for name, each in found.items() if each is not None}
+
+
+def _others(name, dataset) -> list[uncertainty.OutOfDistribution]:
+  """Returns data sets for out-of-distribution detection, from a cache."""
+  key = 'fair_others', name
+  if key not in executor.built:
+    others = _IMAGES if name == 'fashion_mnist' else _FEATURES
+    executor.built[key] = [
+      uncertainty.other(distance, other, dataset, _EXAMPLES)
+      for distance, other in others.items()
+    ]
+  return executor.built[key]
 
 
 def _sets(dataset, probs) -> dict[str, float]:
@@ -82,8 +75,9 @@ def _sets(dataset, probs) -> dict[str, float]:
 def _detection(dataset, trained, others) -> dict[str, float]:
   """Returns the AUROC of detecting examples of other data sets."""
   rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
-  # `replace` also permits a global model with untrained layers.
-  trained = trained.replace(trained.weights)
+  if not isinstance(trained, model.Ensemble):
+    # `replace` also permits a global model with untrained layers.
+    trained = trained.replace(trained.weights)
   inside, found = trained.predict(dataset.test.x[rows]), {}
   for other in others:
     outside = trained.predict(other.x)
@@ -104,15 +98,19 @@ def _worst_client(config, dataset, probs) -> float:
 
 
 def _costs(path) -> dict[str, float]:
-  """Returns bytes per round, and bytes kept between rounds."""
-  rows = tables.read(path / 'metrics.csv')[1:]
+  """Returns bytes per round and in all, and bytes kept between rounds."""
+  rows = tables.read(path / run_files.METRICS)[1:]
+  sent = {
+    name: [row[name] for row in rows] for name in ('bytes_up', 'bytes_down')
+  }
+  found = {name: float(np.mean(each)) for name, each in sent.items()}
+  found['bytes'] = sum(map(sum, sent.values()))
+  if (path / run_files.ENSEMBLE).exists():
+    return found
   state = checkpoints.restore(path)
   memory = next(iter(state.memories.values()), {})
   return {
-    **{
-      name: float(np.mean([row[name] for row in rows]))
-      for name in ('bytes_up', 'bytes_down')
-    },
+    **found,
     'bytes_of_client': _size(memory),
     'bytes_of_server': state.model.num_bytes + _size(state.slots),
   }

@@ -1,14 +1,26 @@
-"""Tables and figures of the comparison of all methods, from its rows."""
+"""Tables and figures of a comparison of all methods, from the rows of a study.
+
+  python -m experiments.papers.fair.tables results/fair
+
+runs.csv and trials.csv in the directory are the tables of `bfl-tf sweep`. Each
+task gets a table of scores and costs, <task>.md. selected.md has the chosen
+values; ranks.png and bytes.png are figures.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+import csv
 import math
+import pathlib
 
 from matplotlib.figure import Figure
 import numpy as np
 
+from bfl_tf import files
 from bfl_tf.plots import canvas
 from bfl_tf.runs import significance
+from experiments import command_line
 
+_RATE = 'client_learning_rate'
 BASE = 'fedavg'
 Row = Mapping[str, str]
 # Number of a method, by seed.
@@ -35,7 +47,7 @@ COSTS = {
   'bytes': ('MB in all rounds', 1e-6, 1),
   'bytes_of_client': ('MB kept per client', 1e-6, 2),
   'bytes_of_server': ('MB kept on the server', 1e-6, 2),
-  'time': ('CPU time / FedAvg', 1, 1),
+  'time': ('training time / FedAvg', 1, 1),
 }
 # The figure of NLL by bytes: ticks, and the NLL of a uniform prediction of ten
 # classes. The axis does not extend to larger values.
@@ -43,6 +55,60 @@ _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
 _TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
 _TESTED = ('accuracy', 'nll', 'ece')
+
+
+def main(paths: Sequence[str]) -> None:
+  """Writes the tables and figures, and prints the tables."""
+  if len(paths) != 1:
+    command_line.fail('name the directory of runs.csv and trials.csv.')
+  folder = pathlib.Path(paths[0])
+  by_task: dict[str, list[dict[str, str]]] = {}
+  for row in _rows(folder / 'runs.csv'):
+    if row.get('ensemble'):
+      row['method'] += f', {row["ensemble"]} runs'
+    by_task.setdefault(row['task'], []).append(row)
+  for task, rows in by_task.items():
+    seconds = numbers(rows, 'train_seconds')
+    for row in rows:
+      of_base = seconds.get(BASE, {}).get(row['seed'], math.nan)
+      row['time'] = f'{float(row["train_seconds"] or math.nan) / of_base}'
+    lines = [*table(rows, SCORES), '', *table(rows, COSTS)]
+    files.write_text(folder / f'{task}.md', '\n'.join(lines) + '\n')
+    print(f'{task}:', *lines, '', sep='\n')
+  lines = [*_selected(_rows(folder / 'trials.csv'))]
+  files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
+  every = [row for rows in by_task.values() for row in rows]
+  draw_ranks(every).savefig(folder / 'ranks.png')
+  draw_bytes(by_task).savefig(folder / 'bytes.png')
+
+
+def _rows(path) -> list[dict[str, str]]:
+  with path.open(newline='', encoding='utf-8') as file:
+    return list(csv.DictReader(file))
+
+
+def _selected(rows) -> Iterator[str]:
+  """Yields the lines of a table of the best trial of each method and task."""
+  yield (
+    '| task | method | values | NLL, validation examples | learning rate, '
+    'among those tried | trials better than a uniform prediction |'
+  )
+  yield '|---|---|---|---|---|---|'
+  for best in (row for row in rows if row['chosen_by']):
+    of = [row for row in rows if row['setting'] == best['setting']]
+    rate, *rates = (_rate(row['values']) for row in (best, *of))
+    place = {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
+    losses = [float(row[best['chosen_by']] or math.inf) for row in (best, *of)]
+    good = sum(loss < UNIFORM for loss in losses[1:])
+    yield (
+      f'| {best["task"]} | {best["method"]} | {best["values"]} | '
+      f'{losses[0]:.3f} | {place} | {good} |'
+    )
+
+
+def _rate(values) -> float:
+  pairs = dict(word.split('=') for word in values.split(','))
+  return float(pairs.get(_RATE, math.nan))
 
 
 def numbers(rows: Sequence[Row], column: str) -> Numbers:
@@ -112,14 +178,14 @@ def differing(values: Numbers) -> set[str]:
 def ranks(rows: Sequence[Row]) -> dict[str, np.ndarray]:
   """Returns the ranks of methods by NLL, 1 for the lowest.
 
-  Each setting and seed is one ranking `[num_rankings]` of all methods that have
+  Each task and seed is one ranking `[num_rankings]` of all methods that have
   each of them. A failed run is last.
   """
   from scipy import stats
 
   found: dict[str, dict[tuple[str, str], float]] = {}
   for row in rows:
-    text, place = row['nll'], (row['setting'], row['seed'])
+    text, place = row['nll'], (row['task'], row['seed'])
     value = float(text) if text else math.inf
     value = math.inf if math.isnan(value) else value
     found.setdefault(row['method'], {})[place] = value
@@ -161,20 +227,20 @@ def draw_ranks(rows: Sequence[Row]) -> Figure:
   axes.set_yticks(range(len(names)), names)
   axes.set_ylim(-0.7, len(names) - 0.3)
   axes.set_xlim(0, len(names) + 1)
-  title = f'Average rank over {count} pairs of setting and seed'
+  title = f'Average rank over {count} pairs of task and seed'
   label = f'rank by NLL; grey: critical difference, {width:.1f}'
   canvas.finish(axes, title, label, '')
   return canvas.figure_of(axes)
 
 
 def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
-  """Draws NLL by bytes in all rounds, a panel per setting.
+  """Draws NLL by bytes in all rounds, a panel per task.
 
   A method whose NLL is too large for its panel has it in its label.
   """
   figure = canvas.new_figure((8, 5.2 * len(rows)))
   panels = figure.subplots(len(rows), squeeze=False)[:, 0]
-  for axes, (setting, own) in zip(panels, rows.items()):
+  for axes, (task, own) in zip(panels, rows.items()):
     nll, sent = numbers(own, 'nll'), numbers(own, 'bytes')
     columns: dict[str, list[tuple[float, float, str]]] = {}
     for method in nll:
@@ -198,7 +264,7 @@ def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
       ticks = [each for each in ticks if least <= each <= most]
       axis.set_ticks(ticks, map(str, ticks))
       axis.set_ticks([], minor=True)
-    canvas.finish(axes, setting, 'MB in all rounds, up and down', 'NLL (nats)')
+    canvas.finish(axes, task, 'MB in all rounds, up and down', 'NLL (nats)')
   return figure
 
 
@@ -221,3 +287,7 @@ def _draw_column(axes, points, high, gap):
       va='center',
       arrowprops={'arrowstyle': '-', 'lw': 0.4, 'color': canvas.GREY},
     )
+
+
+if __name__ == '__main__':
+  command_line.main(main)

@@ -1,0 +1,126 @@
+"""Tables of the runs of a study, which continues from them.
+
+`trials.csv` has the runs that choose the tuned values, and `runs.csv` the final
+runs. A row has the names of the setting and of the tuned values, the seed, the
+scores, or the reason of a failure. A run with scores in the table needs no
+directory: tables may come from another machine, and rows may be added or
+deleted by hand. The column `flags` has a digest of all other flags; if it is
+not empty, it must be that of the run.
+"""
+
+from collections.abc import Mapping
+import csv
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+import subprocess
+from typing import Any
+
+from bfl_tf import run_files, version
+from bfl_tf.runs import groups, study, tables
+
+_KEY = ('setting', 'values', 'seed')
+# Columns that are no scores; others are axes of the grid.
+_TEXTS = ('chosen_by', 'failure', 'flags', 'commit')
+
+
+class StudyTable:
+  """A table of runs, in a .csv file that need not exist."""
+
+  def __init__(self, path: pathlib.Path):
+    self._path, self._rows = path, dict[tuple[str, ...], dict[str, Any]]()
+    if not path.exists():
+      return
+    with path.open(newline='', encoding='utf-8') as file:
+      for row in csv.DictReader(file):
+        if not {*_KEY} <= row.keys():
+          raise ValueError(f'{path} has not the columns {", ".join(_KEY)}.')
+        self._rows[tuple(row[name] for name in _KEY)] = row
+
+  def scores(self, run: study.Point) -> dict[str, float] | None:
+    """Returns the scores of a run; None if it has none or failed.
+
+    Raises:
+      ValueError: The run had other flags, or a score is no number.
+    """
+    row = self._rows.get(_key(run))
+    if row is None or row.get('failure'):
+      return None
+    if row.get('flags') not in (None, '', _digest(run.config)):
+      raise ValueError(
+        f'{self._path}: {run.name}, seed {run.config.seed} ran with other '
+        'flags: choose another --output_dir, or delete this row.'
+      )
+    axes = {word.partition('=')[0] for word in run.name.split(',')}
+    scores = {
+      name: text
+      for name, text in row.items()
+      if text not in (None, '') and name not in {*_KEY, *_TEXTS, *axes}
+    }
+    try:
+      return {name: float(text) for name, text in scores.items()}
+    except ValueError as error:
+      raise ValueError(f'{self._path}, {run.name}: {error}.') from error
+
+  def attached(self, run: study.Point) -> study.Point:
+    """Returns a run with its scores, if it has no directory."""
+    if run_files.is_finished(run.directory):
+      return run
+    return dataclasses.replace(run, row=self.scores(run))
+
+  def record(
+    self, run: study.Point, axes: Mapping[str, str], chosen_by: str = ''
+  ) -> None:
+    """Adds a run that is finished or failed.
+
+    Args:
+      axes: Values of the axes of the grid, which have columns.
+      chosen_by: Score that chose the values of this run; empty if none did.
+    """
+    failure = None if run.is_done else run.failure
+    if run.is_done or failure:
+      scores = run.scores if run.is_done else {}
+      self.add(run, scores, axes, chosen_by=chosen_by or None, failure=failure)
+
+  def add(
+    self,
+    run: study.Point,
+    scores: Mapping[str, float],
+    axes: Mapping[str, str],
+    **texts: str | None,
+  ) -> None:
+    """Adds a row, which keeps the commit of an older finished one."""
+    key, commit = _key(run), _commit()
+    if self.scores(run) is not None:
+      commit = self._rows[key].get('commit') or ''
+    self._rows[key] = {
+      **dict(zip(_KEY, key)), **axes, **scores, **texts,
+      'flags': _digest(run.config), 'commit': commit,
+    }  # fmt: skip
+
+  def write(self) -> None:
+    """Writes all rows."""
+    if self._rows:
+      tables.write_csv(self._path, [*self._rows.values()])
+
+
+def _key(run):
+  return run.name, run.values, str(run.config.seed)
+
+
+def _digest(config):
+  text = json.dumps(groups.settings_of(config), sort_keys=True)
+  return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@functools.cache
+def _commit():
+  """Returns the commit of the code, or the version of an installed package."""
+  root = pathlib.Path(__file__).parents[2]
+  if not (root / '.git').exists():
+    return version.__version__
+  command = ['git', 'describe', '--always', '--dirty', '--exclude=*']
+  found = subprocess.run(command, capture_output=True, text=True, cwd=root)
+  return found.stdout.strip()

@@ -1,0 +1,1 @@
+"""Scores, tables and figures of the comparisons of all methods."""
