@@ -439,12 +439,11 @@ class Trained:
   ) -> np.ndarray:
     """Returns quantiles of the probabilities over samples of the posterior.
 
+    Other arguments are as in `predict` and `calibrated`.
+
     Args:
-      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
       levels: Levels of the quantiles, in [0, 1].
-      num_samples: Number of samples; by default that of `predict`.
       calibrated: Whether to apply `calibrated` to each sample.
-      site: Site whose recalibration is applied.
 
     Returns:
       `[num_levels, num_examples, num_classes]`.

@@ -171,6 +171,11 @@ def report(
     # The area under a curve is not a sum over sites.
     exact = {} if trained.task.is_numeric else {'auroc': together.auroc}
     together = site_statistics.merged(statistics)._replace(**exact)
+  known, train = run.dataset.features, run.dataset.train
+  missing = {
+    site: encoding.missing_fraction(known, train.x[rows].mean(0))
+    for site, rows in (train.sites if known else ())
+  }
   return Report.of(
     trained,
     statistics,
@@ -180,27 +185,25 @@ def report(
     _merged(_personal_scores(run), _own_scores(run, personalized)),
     run.held_counts(run.predict(held), held) if held and has_risk else {},
     choice,
-    _merged(_rounds(run.rounds), _missing(run.dataset)),
+    facts(run.rounds, missing),
   )
 
 
-def _rounds(rounds: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, Row]]:
-  """Yields the numbers of accepted and of requested updates of each site."""
-  for site, found in rounds.items():
-    yield site, rounds_row(found)
+def facts(
+  rounds: Mapping[str, tuple[int, int]], missing: Mapping[str, float]
+) -> dict[str, Row]:
+  """Returns updates and missing cells of each site, as columns by site.
 
-
-def rounds_row(found: tuple[int, int]) -> Row:
-  """Returns the columns of the numbers of a site's updates."""
-  return dict(zip(('updates', 'updates_requested'), found))
-
-
-def _missing(dataset) -> Iterator[tuple[str, Row]]:
-  """Yields the fraction of missing cells in the training rows of each site."""
-  x, _, *_ = train = dataset.train
-  for site, rows in train.sites if dataset.features else ():
-    means = x[rows].mean(0)
-    yield site, {'missing': encoding.missing_fraction(dataset.features, means)}
+  Args:
+    rounds: Numbers of accepted and of requested updates, by site.
+    missing: Fraction of missing cells in the training rows, by site.
+  """
+  found: dict[str, Row] = {site: {} for site in (*rounds, *missing)}
+  for site, pair in rounds.items():
+    found[site] |= dict(zip(('updates', 'updates_requested'), pair))
+  for site, fraction in missing.items():
+    found[site]['missing'] = fraction
+  return found
 
 
 def scores_by_name(found: Report) -> dict[str, float]:

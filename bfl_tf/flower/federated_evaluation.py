@@ -132,19 +132,18 @@ class FederatedEvaluation:
     return prediction, np.zeros(1, int)
 
   def _facts(self) -> dict[str, dict[str, Any]]:
-    """Returns missing cells and accepted updates by site."""
+    """Returns updates and missing cells of each site."""
     rounds = directory.contributions(self.run) if self.run else {}
-    facts: dict[str, dict[str, Any]] = {}
-    for client, each in self.introduced.items():
-      of_site = facts.setdefault(self.names[client], {})
-      accepted = rounds.get(str(client))
-      if accepted:
-        of_site |= reports.rounds_row(accepted)
-      if each.features:
-        of_site['missing'] = encoding.missing_fraction(
+    return reports.facts(
+      {self.names[int(client)]: pair for client, pair in rounds.items()},
+      {
+        self.names[client]: encoding.missing_fraction(
           each.features, each.moments.mean
         )
-    return facts
+        for client, each in self.introduced.items()
+        if each.features
+      },
+    )
 
   def _answers(
     self,
