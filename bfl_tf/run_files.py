@@ -30,6 +30,7 @@ PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Files of later analyses of a run.
 CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its `read`
+RISK = 'risk.json'  # analysis.risk -> its `read`
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
 SCORES = 'scores.json'  # also in sites/, uncertainty/ -> runs.groups.scores_of
@@ -40,7 +41,8 @@ ONLINE = 'online'  # experiments.online
 ENSEMBLE = 'members'  # analysis.ensembles -> analysis.model.load
 
 OF_LAST_MODEL = (
-  PREDICTIONS, MEMBERS, PERSONAL, CONFORMAL, PLOTS, SCORES, SITES, UNCERTAINTY,
+  PREDICTIONS, MEMBERS, PERSONAL, CONFORMAL, RISK, PLOTS, SCORES, SITES,
+  UNCERTAINTY,
 )  # fmt: skip
 # In the order of removal: a directory with flags is still a run's directory.
 ALL = (

@@ -1,5 +1,6 @@
 """Flags of binaries that analyze a finished run."""
 
+from collections.abc import Collection
 import contextlib
 import os
 import pathlib
@@ -26,14 +27,22 @@ def site() -> flags.FlagHolder[str]:
     'site',
     '',
     'Client whose personal model is used, if the method has personal models; '
-    'empty: the global model.',
+    'empty: the global model. bfl-tf predict also uses the thresholds (report '
+    '--sets_by=site) and the recalibration of this site.',
   )
 
 
-def model(path: pathlib.Path, site: str) -> analysis.Trained:
-  """Returns the global model of a run, or a client's personal model."""
+def model(
+  path: pathlib.Path, site: str, reported: Collection[str] = ()
+) -> analysis.Trained:
+  """Returns the global model of a run, or a client's personal model.
+
+  Args:
+    reported: Sites that a report knows; without personal models, they have the
+      global model.
+  """
   trained = analysis.load(path)
-  if not site:
+  if not site or (site in reported and not trained.has_personal_models):
     trained.check_usable()
     return trained
   try:

@@ -18,10 +18,11 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import data, files
-from bfl_tf.analysis import prediction_sets
+from bfl_tf.analysis import model, prediction_sets, risk
 from bfl_tf.config import flagfile
 from bfl_tf.config.config import FIELDS
 from bfl_tf.data import csv_files, encoding, names, npz
+from bfl_tf.data import table_format as notation
 from bfl_tf.runs import directory
 from experiments import command_line, finished
 
@@ -38,6 +39,30 @@ _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
 _SITE = finished.site()
+_EVENT = flags.DEFINE_string(
+  'event',
+  '',
+  'Class whose probability gets an interval, for two classes; empty: the event '
+  'of bfl-tf report, or the last class without a report.',
+)
+_LIMITS = flags.DEFINE_string(
+  'limits',
+  '',
+  'Path of a .csv file with the columns column, low and high. The output '
+  'column warning names the columns of a row outside of these limits.',
+)
+_LIMITS_FROM = flags.DEFINE_string(
+  'limits_from',
+  '',
+  'Table of this site from which the file --limits is computed: the 0.5 % and '
+  '99.5 % quantiles of each column of numbers. Keep the file at the site.',
+)
+_KEEP_BAD = flags.DEFINE_boolean(
+  'keep_bad_rows',
+  False,
+  'Write rows of a .csv file that cannot be read, without a prediction; the '
+  'output column error has the reason.',
+)
 # The notation of the input, by default that of the run.
 _FORMAT = {name: FIELDS[name] for name in data.FORMAT}
 flagfile.define_fields(flags.FLAGS, _FORMAT)
@@ -45,6 +70,8 @@ flags.adopt_module_key_flags(flagfile)
 _ARRAYS = ('x', 'x_test')
 # Number of rows whose texts are in memory.
 _CHUNK = 10_000
+# Levels of the interval of a probability, and of computed limits.
+_INTERVAL, _USUAL = (0.05, 0.95), (0.005, 0.995)
 
 
 def main() -> None:
@@ -54,28 +81,58 @@ def main() -> None:
     if not flag.value:
       command_line.fail(f'--{flag.name} is missing: name a file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
-  trained = finished.model(run, _SITE.value)
+  known, found = prediction_sets.read(run), risk.read(run)
+  reported = {*(known.thresholds if known and known.by == 'site' else ()),
+              *(found.maps if found else ())}  # fmt: skip
+  trained = finished.model(run, _SITE.value, reported)
+  if _EVENT.value not in ('', *trained.task.classes):
+    raise ValueError(
+      f'--event={_EVENT.value} is no class: choose one of '
+      f'{", ".join(trained.task.classes)}.'
+    )
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
-  x, kept = _examples(trained)
+  limits, new_limits = _read_limits(trained)
+  bad: dict[int, str] = {}
+  x, kept = _examples(trained, bad)
   sets = _read_sets(run, trained)
+  if trained.has_recalibration:
+    print(
+      f'The probability of {trained.risk.event} is recalibrated by '
+      f'{trained.risk.recalibrate}, for {_SITE.value or "all sites"}'
+    )
   prediction = _predict(trained, x)
+  # A row of the table has the number of its line; the header is row 1.
+  errors = [bad.get(row, '') for row in range(2, len(x) + 2)]
   far = 0
 
   def chunks() -> Iterator[dict[str, Sequence]]:
     nonlocal far
     for start in range(0, len(x), _CHUNK):
       rows = slice(start, start + _CHUNK)
-      part = type(prediction)(*(values[rows] for values in prediction))
+      part = model.take(prediction, rows)
       found = _columns(trained, sets, part, x[rows])
+      if limits:
+        found['warning'] = _warnings(trained, limits, x[rows])
+      if _KEEP_BAD.value:
+        found = {
+          name: ['' if bad else v for v, bad in zip(values, errors[rows])]
+          for name, values in found.items()
+        }
+        found['error'] = errors[rows]
       for name in found.keys() & kept.keys():
         raise ValueError(
           f'--keep_columns={name}: the output already has this column.'
         )
-      far += sum(found['out_of_range'])
+      far += sum(int(each or 0) for each in found['out_of_range'])
       yield {name: of[rows] for name, of in kept.items()} | found
 
   _write(path, chunks())
+  if new_limits:
+    files.write_text(pathlib.Path(_LIMITS.value), new_limits)
+    print(f'limits in {_LIMITS.value}: keep this file at the site')
+  if bad:
+    print(f'rows that cannot be read: {len(bad)}; the column error says why')
   if far:
     remark = ', and their sets contain every label' if sets else ''
     print(
@@ -87,7 +144,7 @@ def main() -> None:
 
 def _read_sets(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
-  if _SITE.value and not trained.needs_site:
+  if _SITE.value and trained.has_personal_models and not trained.needs_site:
     print(
       'The output has no prediction sets: they are calibrated for the global '
       'model'
@@ -111,12 +168,19 @@ def _read_sets(run, trained):
       'predictions without --num_mc_samples.'
     )
     return None
+  if sets.by == 'site' and not _SITE.value:
+    print(
+      'The prediction sets have the threshold of all sites: name a site with '
+      '--site'
+    )
+  sets = sets.at(_SITE.value)
   for level in sets.levels:
     if not sets.is_enough(level):
       what = f'set_{level:g} contains every class'
       if trained.task.is_numeric:
         what = f'guaranteed intervals of level {level:g} are unbounded'
-      print(f'{what}: {sets.num_examples} calibration examples are too few')
+      number = sets.num_examples['']
+      print(f'{what}: {number} calibration examples are too few')
   return sets
 
 
@@ -147,8 +211,9 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
   """Returns the columns of the output."""
   classes, raw = np.array(trained.task.classes), prediction
   far = trained.is_out_of_range(x)
-  if _CALIBRATED.value:
-    prediction = trained.calibrated(prediction)
+  calibrated = _CALIBRATED.value or trained.has_recalibration
+  if calibrated:
+    prediction = trained.calibrated(prediction, _SITE.value)
   if trained.task.is_numeric:
     low, high = prediction.interval(0.9)
     columns = {
@@ -171,9 +236,21 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
     'class': classes[prediction.probs.argmax(-1)],
     'probability': prediction.probs.max(-1),
     'normalized_entropy': prediction.normalized_entropy,
-    'aleatoric': prediction.aleatoric_uncertainty,
-    'epistemic': prediction.epistemic_uncertainty,
   }
+  for name, probs in zip(classes, prediction.probs.T):
+    columns[f'probability_{name}'] = probs
+  if trained.members or trained.num_samples(_SAMPLES.value) > 1:
+    low, high = trained.quantiles(
+      x, _INTERVAL, _SAMPLES.value, calibrated, _SITE.value
+    )
+    shown = classes
+    if len(classes) == 2:
+      reported = trained.risk.event if trained.risk else classes[-1]
+      shown = [_EVENT.value or reported]
+    for name in shown:
+      at = trained.task.classes.index(name)
+      columns[f'probability_{name}_q05'] = low[:, at]
+      columns[f'probability_{name}_q95'] = high[:, at]
   for name in list(columns)[1:]:
     columns[name] = [f'{value:.6g}' for value in columns[name]]
   columns['out_of_range'] = far.astype(int)
@@ -184,13 +261,76 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
   return columns
 
 
-def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
-  """Returns the input's examples, and the columns that are kept."""
+def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
+  """Returns the limits by column, and the text of a new file of limits."""
+  path, source = _LIMITS.value, _LIMITS_FROM.value
+  if not path:
+    if source:
+      command_line.fail('--limits_from needs --limits, the file to write.')
+    return {}, ''
+  numbers = _numbers(trained)
+  if not numbers:
+    raise ValueError(f'--limits={path}: the run has no columns of numbers.')
+  if not source:
+    table = csv_files.read(f'--limits={path}', path)
+    header = ['column', 'low', 'high']
+    csv_files.check_columns(f'--limits={path}', table, header, 'but needs it')
+    limits = {}
+    for row, (name, *ends) in table[header].iterrows():
+      low, high = notation.DEFAULT.numbers(ends)
+      if name not in numbers or not low <= high:
+        raise ValueError(
+          f'--limits={path}: row {row} must have low <= high and a column of '
+          f'numbers of the run: {", ".join(numbers)}.'
+        )
+      limits[name] = (low, high)
+    return limits, ''
+  if pathlib.Path(path).exists():
+    raise ValueError(
+      f'--limits={path} exists: remove --limits_from, or name a new file.'
+    )
+  x = csv_files.rows_like(
+    source, trained.task.features, f'--limits_from={source}',
+    trained.config.notation,
+  )  # fmt: skip
+  limits = {
+    name: tuple(np.nanquantile(x[:, at], _USUAL))
+    for name, at in numbers.items()
+    if not np.isnan(x[:, at]).all()
+  }
+  lines = [
+    f'{name},{low:.6g},{high:.6g}' for name, (low, high) in limits.items()
+  ]
+  return limits, '\n'.join(['column,low,high', *lines, ''])
+
+
+def _numbers(trained) -> dict[str, int]:
+  """Returns the places of the features that are numbers, by column."""
+  features = enumerate(trained.task.features)
+  return {f.column: at for at, f in features if f.value is None}
+
+
+def _warnings(trained, limits, x) -> list[str]:
+  """Returns the columns outside of their limits, for each row."""
+  names, places = np.array([*limits]), _numbers(trained)
+  values = x[:, [places[name] for name in names]]
+  # Cells are float32: a limit that equals a cell must not differ from it.
+  low, high = np.float32([*limits.values()]).T
+  outside = (values < low) | (values > high)
+  return ['|'.join(names[row]) for row in outside]
+
+
+def _examples(trained, bad) -> tuple[np.ndarray, dict[str, Sequence]]:
+  """Returns the input's examples, and the columns that are kept.
+
+  With --keep_bad_rows, the dict `bad` receives the defects of rows.
+  """
   path, where = _INPUT.value, f'--input={_INPUT.value}'
   task = trained.task
   kind = names.kind(path)
   given = flagfile.fields(flags.FLAGS, _FORMAT, present=True)
-  for flag in (*given, *(['keep_columns'] if _KEPT.value else [])):
+  ours = (_KEPT, _KEEP_BAD)
+  for flag in (*given, *(each.name for each in ours if each.value)):
     if kind != 'csv':
       raise ValueError(f'--{flag}: --input must be a .csv.')
   if kind == 'npz':
@@ -203,11 +343,14 @@ def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
       f'{where}: the run was not trained on a .csv: use an .npz with x of '
       f'shape [{shape}].'
     )
-  notation = dataclasses.replace(trained.config.notation, **given)
-  table = csv_files.read(where, path, notation)
+  of_file = dataclasses.replace(trained.config.notation, **given)
+  defects = bad if _KEEP_BAD.value else None
+  table = csv_files.read(where, path, of_file, defects)
   kept = _KEPT.value
   csv_files.check_columns(where, table, kept, 'which --keep_columns names')
-  x = csv_files.encode_like(table, task.features, where, notation)
+  x = csv_files.encode_like(table, task.features, where, of_file, defects)
+  # Predictions of bad rows are not written.
+  x[[row - 2 for row in bad]] = task.inputs.mean
   name = pathlib.PurePath(path).name
   print(f'{name}: {len(x)} rows: {encoding.describe(x, task.features)}')
   used = [*encoding.columns(task.features), *kept]

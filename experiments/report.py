@@ -21,9 +21,11 @@ from bfl_tf.analysis import (
   coefficients,
   loading,
   personalized,
+  prediction_sets,
   projection,
   report_files,
   reports,
+  risk,
 )
 from experiments import command_line, finished
 
@@ -53,6 +55,36 @@ _SETS = flags.DEFINE_enum(
   'of hard and easy examples. raps: aps with a penalty on large sets '
   '(docs/your_data.md).',
 )
+_SETS_BY = flags.DEFINE_enum(
+  'sets_by',
+  '',
+  ['', *prediction_sets.GROUPS],
+  'Groups with thresholds of their own: the coverage guarantee then holds for '
+  'each site or for each class. Empty: class for two classes if one has less '
+  'than 20 % of the calibration examples, otherwise all.',
+)
+_EVENT = flags.DEFINE_string(
+  'event',
+  '',
+  'Class of which the report shows the risk, for two classes; empty: the rarer '
+  'class of the calibration examples.',
+)
+_THRESHOLD = flags.DEFINE_float(
+  'risk_threshold',
+  0.0,
+  'Risk from which an example counts as positive; 0: the fraction of events in '
+  'the calibration examples.',
+  lower_bound=0.0,
+  upper_bound=0.999,
+)
+_RECALIBRATE = flags.DEFINE_enum(
+  'recalibrate',
+  '',
+  ['', *risk.RECALIBRATIONS],
+  'Recalibration of the risk, fitted on the calibration examples of all sites '
+  'and of each site: slope of the log odds (temperature), or slope and '
+  'intercept (platt). bfl-tf predict then uses it.',
+)
 _CALIBRATED = finished.calibrated('Prediction sets are then left out.')
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
@@ -76,17 +108,28 @@ def main() -> None:
     command_line.fail(
       '--projection needs the posterior of each site: set --personalize_epochs.'
     )
+  if _RECALIBRATE.value and _CALIBRATED.value:
+    command_line.fail(
+      '--recalibrate and --calibrated are two calibrations: remove one.'
+    )
+  choice = risk.Choice(_EVENT.value, _THRESHOLD.value, _RECALIBRATE.value)
   command_line.terminable()
   if _SUPERLINK.value:
-    return _ask_nodes(path)
+    return _ask_nodes(path, choice)
   with finished.locked(path):
-    _report(path)
+    _report(path, choice)
 
 
-def _report(path):
+def _report(path, choice):
   run = loading.load_run(
-    path, _ON_TEST.value, _SETS.value, _MIN_SITE_EXAMPLES.value
+    path,
+    _ON_TEST.value,
+    _SETS.value,
+    _MIN_SITE_EXAMPLES.value,
+    _SETS_BY.value,
   )
+  has_held = run.calibration is not None
+  risk.check(choice, run.trained.task.classes, has_held)
   for note in run.dataset.notes:
     print(note)
   own: Iterable[personalized.Personalized] = ()
@@ -94,7 +137,7 @@ def _report(path):
     state = run.trained.state
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.save(path, run.trained, own, _EPOCHS.value)
-  report = reports.report(run, own, _CALIBRATED.value)
+  report = reports.report(run, own, _CALIBRATED.value, choice)
   report_files.write(path, report)
   for line in report_files.lines(path, report):
     print(line)
@@ -110,7 +153,7 @@ def _report(path):
     print(f"sites' own models in {personalized.models_folder(path)}")
 
 
-def _ask_nodes(path):
+def _ask_nodes(path, choice):
   ours = (_EPOCHS, _ON_TEST, _MIN_SITE_EXAMPLES, _CALIBRATED)
   if any(flag.value for flag in ours):
     command_line.fail(
@@ -121,8 +164,9 @@ def _ask_nodes(path):
   flower = command_line.flower('--superlink')
   with command_line.watching(_SUPERLINK.value):
     flower.evaluate_on_sites(
-      absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value
-    )
+      absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value, _SETS_BY.value,
+      choice,
+    )  # fmt: skip
 
 
 if __name__ == '__main__':

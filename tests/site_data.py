@@ -66,7 +66,8 @@ def config(path, **changes) -> Config:
 def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
   """Returns prediction sets from `num_examples` scores in one bin."""
   counts = np.eye(4000, dtype=int)[-2] * num_examples
-  return prediction_sets.PredictionSets.of([counts], num_samples, 'lac')
+  found = {'': counts[np.newaxis]}
+  return prediction_sets.PredictionSets.of(found, num_samples, 'lac')
 
 
 def execute(folder: pathlib.Path, **changes) -> pathlib.Path:

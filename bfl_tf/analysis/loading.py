@@ -1,7 +1,9 @@
 """Loading of a finished run together with its data."""
 
+from collections.abc import Mapping
 import os
 import pathlib
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,9 @@ class LoadedRun(NamedTuple):
   Attributes:
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
+    sets_by: Which groups have thresholds of their own, as in
+      `PredictionSets.of`.
+    rounds: Numbers of accepted and of requested updates, by client.
   """
 
   trained: model.Trained
@@ -26,6 +31,8 @@ class LoadedRun(NamedTuple):
   calibration: data.Split | None
   test: data.Split
   score: str
+  sets_by: str = ''
+  rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({})
 
   def predict(self, share: data.Split) -> model.AnyPrediction:
     """Predicts a share: by site if only personal models are usable."""
@@ -36,14 +43,28 @@ class LoadedRun(NamedTuple):
     order = np.argsort(np.concatenate([rows for _, rows in sites]))
     return type(found[0])(*(np.concatenate(v)[order] for v in zip(*found)))
 
+  def held_counts(
+    self, prediction: model.AnyPrediction, share: data.Split
+  ) -> dict[str, dict[str, np.ndarray]]:
+    """Returns `site_statistics.held_counts` of a predicted share, by site."""
+    sites = share.sites or [('', np.arange(len(share.y)))]
+    return {
+      name: site_statistics.held_counts(
+        model.take(prediction, rows), share.y[rows], self.score
+      )
+      for name, rows in sites
+    }
+
   def sets(
-    self, prediction: model.AnyPrediction, y: np.ndarray
+    self, found: Mapping[str, Mapping[str, np.ndarray]]
   ) -> prediction_sets.PredictionSets:
-    """Returns prediction sets, calibrated on predictions with labels."""
-    # Counts over all examples equal the sum of the counts per site.
-    counts = site_statistics.score_counts(prediction, y, self.score)
+    """Returns prediction sets from the `held_counts` of sites."""
     return prediction_sets.PredictionSets.of(
-      [counts], self.trained.num_samples(), self.score
+      {name: each['counts'] for name, each in found.items()},
+      self.trained.num_samples(),
+      self.score,
+      self.sets_by,
+      self.trained.task.classes,
     )
 
 
@@ -62,6 +83,7 @@ def load_run(
   calibrate_on_test: float = 0.0,
   score: str = 'lac',
   min_site_examples: int = 0,
+  sets_by: str = '',
 ) -> LoadedRun:
   """Loads a finished run and its data.
 
@@ -72,6 +94,8 @@ def load_run(
       for numeric labels.
     min_site_examples: Minimum number of test examples of a site; smaller sites
       are left out.
+    sets_by: Which groups have thresholds of their own, as in
+      `PredictionSets.of`.
 
   Raises:
     ValueError: The directory cannot be loaded, as by `load`, or contains a
@@ -83,7 +107,9 @@ def load_run(
       f'{run_dir} is a personalized model: only predict and export accept it. '
       "Name the run's own directory."
     )
-  trained = model.load(run_dir)
+  # A new report does not depend on an earlier one.
+  trained = model.without_report(run_dir)
+  prediction_sets.check_groups(sets_by, trained.task.is_numeric)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
@@ -108,4 +134,5 @@ def load_run(
       str(path), test, 'calibrate_on_test', calibrate_on_test
     )
     held, test = test.take(taken), test.take(rest)
-  return LoadedRun(trained, dataset, held, test, score)
+  rounds = directory.contributions(path)
+  return LoadedRun(trained, dataset, held, test, score, sets_by, rounds)

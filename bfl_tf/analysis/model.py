@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import os
@@ -14,6 +14,7 @@ import numpy as np
 
 from bfl_tf import data, metrics, parts, run_files, seeds, training
 from bfl_tf import weights as weights_lib
+from bfl_tf.analysis import risk as risk_lib
 from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
 from bfl_tf.federation import personal, plan, prediction
@@ -37,6 +38,13 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
   """
   if not isinstance(run_dir, str | os.PathLike):
     return _together([*map(pathlib.Path, run_dir)])
+  run = without_report(run_dir)
+  run.risk = risk_lib.read(run_dir)
+  return run
+
+
+def without_report(run_dir: str | os.PathLike) -> Trained:
+  """Returns the model of one directory, without the results of its report."""
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
     raise ValueError(
@@ -198,6 +206,11 @@ class NumericPrediction(NamedTuple):
 AnyPrediction = Prediction | NumericPrediction
 
 
+def take(prediction: Any, rows: np.ndarray | slice) -> Any:
+  """Returns the predictions of some examples."""
+  return type(prediction)(*(values[rows] for values in prediction))
+
+
 class Trained:
   """The model of a finished run, after its last round.
 
@@ -214,7 +227,10 @@ class Trained:
     clients: Names of the clients: of their sites, otherwise numbers as text.
     factor: Factor on the standard deviations of the posterior in predictions;
       None for the default of the run.
+    risk: Event and recalibration of the last report; None without.
   """
+
+  risk: risk_lib.Risk | None = None
 
   def __init__(
     self,
@@ -285,7 +301,10 @@ class Trained:
         'trained: continue the run with more --num_rounds.'
       )
     plan = self._plan.with_layout(self._predictors[0].layout)
-    return self.replace(personal.model_of(plan, self.weights, memory))
+    own = self.replace(personal.model_of(plan, self.weights, memory))
+    # A report on personal models has their recalibration.
+    own.risk = self.risk if self.needs_site else None
+    return own
 
   @property
   def has_personal_models(self) -> bool:
@@ -392,6 +411,16 @@ class Trained:
   ) -> training.Predictive:
     """Returns the moments of the predictions; arguments as in `predict`."""
     of: Any = prediction.mixture if self.members else prediction.predict
+    return self._predicted(of, x, num_samples, seed)
+
+  def samples(
+    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
+  ) -> Iterator[training.Predictive]:
+    """Yields the predictions of each sample of `predict`, or of each member."""
+    of: Any = prediction.members_of if self.members else prediction.samples
+    yield from self._predicted(of, x, num_samples, seed)
+
+  def _predicted(self, of, x, num_samples, seed):
     return of(
       self._predictors,
       self.members or prediction.scaled(self.weights, self.factor),
@@ -400,16 +429,51 @@ class Trained:
       num_samples=self.num_samples(num_samples),
     )
 
-  def calibrated(self, prediction: AnyPrediction) -> AnyPrediction:
-    """Returns predictions with the fitted temperature.
+  def quantiles(
+    self,
+    x: np.ndarray,
+    levels: Sequence[float] = (0.05, 0.95),
+    num_samples: int | None = None,
+    calibrated: bool = False,
+    site: str = '',
+  ) -> np.ndarray:
+    """Returns quantiles of the probabilities over samples of the posterior.
 
-    Probabilities p become proportional to p^(1 / temperature); their two
-    uncertainties stay. For numbers, the temperature is a factor on the standard
-    deviations.
+    Other arguments are as in `predict` and `calibrated`.
+
+    Args:
+      levels: Levels of the quantiles, in [0, 1].
+      calibrated: Whether to apply `calibrated` to each sample.
+
+    Returns:
+      `[num_levels, num_examples, num_classes]`.
+    """
+    probs = []
+    for each in self.samples(x, num_samples):
+      found: Any = self.of_moments(each)
+      found = self.calibrated(found, site) if calibrated else found
+      probs.append(found.probs)
+    return np.quantile(probs, levels, axis=0)
+
+  def calibrated(
+    self, prediction: AnyPrediction, site: str = ''
+  ) -> AnyPrediction:
+    """Returns predictions with the recalibration, or the fitted temperature.
+
+    The recalibration is that of the last `bfl-tf report --recalibrate`, for all
+    sites or for one. Otherwise, probabilities p become proportional to
+    p^(1 / temperature); their two uncertainties stay. For numbers, the
+    temperature is a factor on the standard deviations.
 
     Raises:
       ValueError: The run has no calibration examples.
     """
+    if isinstance(prediction, Prediction) and self.has_recalibration:
+      assert self.risk is not None
+      probs = self.risk.apply(prediction.probs, self.task.classes, site)
+      return prediction._replace(
+        probs=probs, normalized_entropy=metrics.normalized_entropy(probs)
+      )
     if self.temperature is None or self.needs_site:
       raise ValueError(
         'this model has no fitted temperature: only the global model of a run '
@@ -426,6 +490,11 @@ class Trained:
     return prediction._replace(
       probs=probs, normalized_entropy=metrics.normalized_entropy(probs)
     )
+
+  @property
+  def has_recalibration(self) -> bool:
+    """Whether a report has fitted a recalibration of the risk."""
+    return self.risk is not None and bool(self.risk.recalibrate)
 
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.
@@ -540,6 +609,10 @@ class Ensemble(Trained):
   @property
   def needs_site(self):
     return any(run.needs_site for run in self.runs)
+
+  def samples(self, x, num_samples=None, seed=None):
+    for run in self.runs:
+      yield from run.samples(x, num_samples, seed)
 
   def predictive(self, x, num_samples=None, seed=None):
     mixtures = training.Mixtures(self.likelihood)

@@ -122,8 +122,9 @@ def _with_sets(run, models, rule) -> Iterator[Personalized]:
       found = Personalized(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(found.model)
-      x, y, *_ = held.take(rows)
-      found = found._replace(sets=run.sets(own.predict(x), y))
+      share = held.take(rows)
+      counts = run.held_counts(own.predict(share.x), share)
+      found = found._replace(sets=run.sets(counts))
     yield found
 
 

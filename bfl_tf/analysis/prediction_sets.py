@@ -2,13 +2,15 @@
 
 For numeric labels, a set is an interval.
 
-Each site counts its calibration scores by bin and sends the counts. The server
-adds the counts and computes a threshold (`metrics.conformal`). Coverage is
-guaranteed over the examples of all sites together; per site or class it is only
-reported. A personalized model has prediction sets from its site's counts alone.
+Each site counts its calibration scores by class and bin and sends the counts.
+The server adds the counts of each group and computes a threshold per group
+(`metrics.conformal`). The groups are all examples, the sites, or the classes
+(Mondrian sets, Vovk et al. 2003). Coverage is guaranteed for the examples of
+each group. A personalized model has prediction sets from its site's counts
+alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
@@ -21,6 +23,9 @@ from bfl_tf.metrics import conformal
 
 LEVELS = (0.9, 0.95)
 RESIDUAL = 'log_residual'
+GROUPS = ('all', 'site', 'class')
+# With two classes, thresholds are by class if a class is rarer than this.
+_RARE = 0.2
 
 
 class PredictionSets(NamedTuple):
@@ -28,28 +33,86 @@ class PredictionSets(NamedTuple):
 
   Attributes:
     levels: Probabilities with which a set must contain the label.
-    thresholds: Largest score of a class in the set, for each level, on the
-      logarithmic scale of `metrics.set_scores`.
+    thresholds: Largest score of a class in the set, for each group and level,
+      on the logarithmic scale of `metrics.set_scores`. The group `''` is all
+      examples; the others are the sites or the classes, in order.
+    num_examples: Number of calibration examples of each group.
     num_samples: Number of Monte Carlo samples per prediction; the guarantee
       holds for this number only.
     score: Score of a class, one of `metrics.SET_SCORES`; `RESIDUAL` for
       numeric labels.
+    by: Which groups have thresholds of their own, one of `GROUPS`.
   """
 
   levels: tuple[float, ...]
-  thresholds: tuple[float, ...]
-  num_examples: int
+  thresholds: dict[str, tuple[float, ...]]
+  num_examples: dict[str, int]
   num_samples: int
   score: str
+  by: str = 'all'
 
   @classmethod
   def of(
-    cls, counts: Sequence[np.ndarray], num_samples: int, score: str
+    cls,
+    counts: Mapping[str, np.ndarray],
+    num_samples: int,
+    score: str,
+    by: str = '',
+    classes: Sequence[str] = (),
   ) -> 'PredictionSets':
-    """Merges the counts of sites, `[num_bins]` integers each."""
-    total = np.sum(counts, axis=0)
-    limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
-    return cls(LEVELS, limits, int(total.sum()), num_samples, score)
+    """Merges the counts of sites.
+
+    Args:
+      counts: `[num_classes, num_bins]` integers of each site, as returned by
+        `site_statistics.score_counts`.
+      by: One of `GROUPS`. Empty: `class` for two classes of which one has less
+        than 20 % of the examples, otherwise `all`.
+      classes: Names of the classes.
+    """
+    every = np.stack([*counts.values()])
+    sizes = every.sum((0, 2))
+    if not by:
+      is_rare = sizes.size == 2 and sizes.min() < _RARE * sizes.sum()
+      by = 'class' if is_rare else 'all'
+    groups = {'': every.sum((0, 1))}
+    if by == 'site':
+      groups |= zip(counts, every.sum(1))
+    if by == 'class':
+      groups |= zip(map(str, classes), every.sum(0), strict=True)
+    limits = {
+      name: tuple(
+        metrics.threshold(own, 1 - level) if own.any() else 1.0
+        for level in LEVELS
+      )
+      for name, own in groups.items()
+    }
+    numbers = {name: int(own.sum()) for name, own in groups.items()}
+    return cls(LEVELS, limits, numbers, num_samples, score, by)
+
+  @classmethod
+  def of_limits(cls, limits: np.ndarray, score: str) -> 'PredictionSets':
+    """Returns sets with these `limits`, without their numbers of examples."""
+    by = 'all' if limits.shape[1] == 1 else 'class'
+    groups = np.concatenate([limits[:, :1], limits], axis=1).T
+    names = ['', *map(str, range(limits.shape[1]))] if by == 'class' else ['']
+    found = {name: tuple(own) for name, own in zip(names, groups)}
+    return cls(LEVELS, found, dict.fromkeys(names, 0), 0, score, by)
+
+  def at(self, site: str) -> 'PredictionSets':
+    """Returns the sets of a site; a site without examples has those of all."""
+    if self.by != 'site':
+      return self
+    name = site if self.num_examples.get(site) else ''
+    limits, number = self.thresholds[name], self.num_examples[name]
+    return self._replace(
+      thresholds={'': limits}, num_examples={'': number}, by='all'
+    )
+
+  @property
+  def limits(self) -> np.ndarray:
+    """Thresholds `[num_levels, num_classes]`, or `[num_levels, 1]`."""
+    names = [*self.thresholds][1:] if self.by == 'class' else ['']
+    return np.array([self.thresholds[name] for name in names]).T
 
   def classes(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns whether the set of an example contains a class, by level.
@@ -61,24 +124,37 @@ class PredictionSets(NamedTuple):
       For each level, booleans `[num_examples, num_classes]`.
     """
     scores = metrics.set_scores(probs, self.score)
-    return [scores <= limit for limit in self.thresholds]
+    return [scores <= limits for limits in self.limits]
 
   def half_widths(self) -> list[float]:
     """Returns the half width of each level's intervals, for numeric labels.
 
     The unit is the predictive standard deviation.
     """
-    return [conformal.interval_half_width(limit) for limit in self.thresholds]
+    return [conformal.interval_half_width(limit) for (limit,) in self.limits]
 
   def is_enough(self, level: float) -> bool:
     """Returns False if every set of a level contains all labels."""
-    return self.thresholds[self.levels.index(level)] < 1
+    return bool((self.limits[self.levels.index(level)] < 1).any())
 
   def informative(self) -> 'PredictionSets':
     """Returns a copy without the levels whose sets all contain every label."""
-    levels = tuple(level for level in self.levels if self.is_enough(level))
-    limits = tuple(limit for limit in self.thresholds if limit < 1)
-    return self._replace(levels=levels, thresholds=limits)
+    kept = [n for n, level in enumerate(self.levels) if self.is_enough(level)]
+    return self._replace(
+      levels=tuple(self.levels[number] for number in kept),
+      thresholds={
+        name: tuple(limits[number] for number in kept)
+        for name, limits in self.thresholds.items()
+      },
+    )
+
+
+def check_groups(by: str, is_numeric: bool) -> None:
+  """Raises a ValueError for thresholds by class of numeric labels."""
+  if by == 'class' and is_numeric:
+    raise ValueError(
+      '--sets_by=class: the labels are numbers: choose all or site.'
+    )
 
 
 def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
@@ -101,8 +177,13 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
     content = files.read_json(path, PredictionSets)
     same = content.pop('num_bins') == conformal.NUM_BINS
     known = content['score'] in (*metrics.SET_SCORES, RESIDUAL)
-    _, limits, *others = content.values()
-    good = [0 <= limit <= 1 for limit in limits] == [True] * len(LEVELS)
-    if not (same and known and good and content['levels'] == [*LEVELS]):
+    limits = {k: tuple(v) for k, v in content.pop('thresholds').items()}
+    good = all(
+      [0 <= limit <= 1 for limit in each] == [True] * len(LEVELS)
+      for each in limits.values()
+    )
+    known &= '' in limits and content['by'] in GROUPS
+    known &= [*limits] == [*content['num_examples']]
+    if not (same and known and good and content.pop('levels') == [*LEVELS]):
       raise ValueError('It is of another version.')
-    return PredictionSets(LEVELS, tuple(limits), *others)
+    return PredictionSets(LEVELS, limits, **content)

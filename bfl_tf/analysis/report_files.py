@@ -10,10 +10,18 @@ from bfl_tf.analysis import (
   prediction_sets,
   report_page,
   reports,
+  risk,
   site_statistics,
 )
 from bfl_tf.runs import directory
 from bfl_tf.runs import tables as tables_lib
+
+# Printed columns of the table of risks.
+_PRINTED = (
+  'site', 'num_examples', 'num_events', 'auroc', 'sensitivity', 'specificity',
+  'positive_predictive_value', 'negative_predictive_value', 'intercept',
+  'slope',
+)  # fmt: skip
 
 
 def write(path: pathlib.Path, report: reports.Report) -> None:
@@ -27,6 +35,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
       'sites': report.sites,
       'classes': report.classes,
       'summary': report.summary,
+      'risk': report.risks,
     }
     for name, table in tables.items():
       if table:
@@ -39,6 +48,10 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
       prediction_sets.write(path, report.sets)
     else:
       (path / run_files.CONFORMAL).unlink(missing_ok=True)
+    if report.risk:
+      risk.write(path, report.risk)
+    else:
+      (path / run_files.RISK).unlink(missing_ok=True)
     scores = json.dumps(reports.scores_by_name(report), indent=2)
     files.write_text(folder / run_files.SCORES, scores + '\n')
 
@@ -47,13 +60,16 @@ def lines(
   path: pathlib.Path, report: reports.Report, of_nodes: bool = False
 ) -> Iterator[str]:
   """Yields the printed lines: tables, missing results, prediction sets."""
-  for table in (report.sites, report.summary, report.classes):
+  risks = [{k: row[k] for k in _PRINTED} for row in report.risks]
+  for table in (report.sites, report.summary, report.classes, risks):
     if table:
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
     yield f'site {site} was not scored: {why}'
   for client in directory.absent(path):
     yield f'warning: no accepted update of {client}'
+  if report.risk:
+    yield from _risk_lines(report.risk)
   if report.of_personal:
     yield 'The scores and sets are those of the personal models.'
   if not report.sites:
@@ -77,22 +93,48 @@ def lines(
 
 
 def _threshold_lines(sets):
-  for level, limit in zip(sets.levels, sets.thresholds, strict=True):
-    number = f'from {sets.num_examples} calibration examples'
-    if sets.score == prediction_sets.RESIDUAL:
-      half = metrics.interval_half_width(limit)
-      yield (
-        f'{100 * level:g} % intervals: prediction ± {half:.3g} standard '
-        f'deviations, {number}'
-      )
-      continue
-    few = (
-      '' if limit < 1 else '; they are too few, so that a set has all classes'
-    )
+  if sets.by == 'class' and len(sets.thresholds) == 3:
+    rare = min(list(sets.num_examples)[1:], key=sets.num_examples.get)
+    share = sets.num_examples[rare] / sets.num_examples['']
     yield (
-      f'{100 * level:g} % sets: the most probable class and more classes by '
-      f'{sets.score}, {number}{few}'
+      f'sets by class: {share:.0%} of the calibration examples are {rare} '
+      '(--sets_by=all: one threshold)'
     )
+  for at, level in enumerate(sets.levels):
+    for name, limits in sets.thresholds.items():
+      if sets.by == 'class' and not name:
+        continue
+      group = f', {sets.by} {name}' if name else ''
+      number = f'from {sets.num_examples[name]} calibration examples'
+      if sets.score == prediction_sets.RESIDUAL:
+        half = metrics.interval_half_width(limits[at])
+        yield (
+          f'{100 * level:g} % intervals{group}: prediction ± {half:.3g} '
+          f'standard deviations, {number}'
+        )
+        continue
+      what = f'the most probable class and more classes by {sets.score}'
+      least = metrics.smallest_probability(limits[at])
+      if sets.score == 'lac' and least < 0.5 and limits[at] < 1:
+        what += f' from a probability of {least:.3g}'
+      few = '; they are too few, so that a set has all classes'
+      yield (
+        f'{100 * level:g} % sets{group}: {what}, {number}'
+        f'{few if limits[at] == 1 else ""}'
+      )
+
+
+def _risk_lines(found):
+  yield (
+    f'risk of {found.event}: an example is positive from {found.threshold:g} '
+    '(--event, --risk_threshold); intervals are in risk.csv'
+  )
+  if found.recalibrate:
+    for site, (slope, intercept) in found.maps.items():
+      yield (
+        f'recalibration of {site or risk.ALL}: log odds = {slope:.3f} * log '
+        f'odds {intercept:+.3f}'
+      )
 
 
 def figures(report: reports.Report) -> dict[str, Any]:
@@ -129,6 +171,9 @@ def figures(report: reports.Report) -> dict[str, Any]:
       'Sets that hold the label, by site',
       targets,
     )
+  if report.risk:
+    groups = {k or risk.ALL: v.groups() for k, v in report.curves.items()}
+    drawn['risk'] = plots.risk_curves(groups, report.risk.event)
   return drawn
 
 

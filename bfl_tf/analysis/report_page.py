@@ -28,6 +28,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   )
   environment.filters |= {
     'image': image, 'percent': _percent, 'of': _of, 'single': _single,
+    'number': _number, 'interval': _interval,
   }  # fmt: skip
   shared = {
     'title': title,
@@ -39,7 +40,8 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   }
   if not report.classes:
     return environment.get_template('report_numbers.html').render(**shared)
-  return environment.get_template('report.html').render(
+  name = 'report_risk.html' if report.risk else 'report.html'
+  return environment.get_template(name).render(
     **shared,
     most_frequent=max(report.classes, key=lambda row: row['num_examples']),
     # A class without cases has no recall.
@@ -49,6 +51,16 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
 
 def _percent(share) -> str:
   return f'{share:.0%}' if isinstance(share, int | float) else '-'
+
+
+def _number(value) -> str:
+  return f'{value:.2f}' if isinstance(value, int | float) else '-'
+
+
+def _interval(row, name: str) -> str:
+  """Returns a statistic with its interval, or a dash."""
+  values = [_number(row[name + end]) for end in ('', '_low', '_high')]
+  return '-' if '-' in values else '{} ({} to {})'.format(*values)
 
 
 def _single(row, level) -> str:

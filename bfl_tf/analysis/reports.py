@@ -14,7 +14,9 @@ from bfl_tf.analysis import (
   prediction_sets,
   site_statistics,
 )
-from bfl_tf.analysis.model import Trained
+from bfl_tf.analysis import risk as risk_lib
+from bfl_tf.analysis.model import take, Trained
+from bfl_tf.data import encoding
 from bfl_tf.federation import loop, run_data
 
 Row = dict[str, Any]
@@ -36,6 +38,10 @@ class Report:
       standard deviation over sites.
     rejected: Reason why a site did not reply, by site.
     of_personal: Whether all scores are those of personal models.
+    risk: Risk of an event, for two classes.
+    risks: Statistics of the risk of all examples, then of each site.
+    curves: Test examples by the log odds of the event, after recalibration, of
+      each site; the key `''` is for all.
   """
 
   sites: list[Row]
@@ -45,6 +51,11 @@ class Report:
   sets: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
   of_personal: bool = False
+  risk: risk_lib.Risk | None = None
+  risks: list[Row] = dataclasses.field(default_factory=list)
+  curves: Mapping[str, risk_lib.Risks] = dataclasses.field(
+    default_factory=dict, compare=False
+  )
 
   @classmethod
   def of(
@@ -55,16 +66,24 @@ class Report:
     sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
+    held: Mapping[str, Mapping[str, np.ndarray]] = types.MappingProxyType({}),
+    choice: risk_lib.Choice = risk_lib.DEFAULT,
+    facts: Mapping[str, Row] = types.MappingProxyType({}),
   ) -> 'Report':
     """Builds the tables.
 
     Args:
       client_names: Site of each client; empty if clients are not sites.
+      held: `site_statistics.held_counts` of calibration examples, by site.
+      choice: Choices for the risk.
+      facts: More columns of the table of risks, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
     for name, of_site in statistics.items():
       row = {'site': name, **of_site.row(sets)}
+      if sets and sets.by == 'site':
+        row['num_calibration'] = sets.num_examples.get(name, 0)
       if drawn:
         row['rounds_selected'] = sum(name in each for each in drawn)
       sites.append(row | personalized.get(name, {}))
@@ -77,7 +96,21 @@ class Report:
     whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(sites, classes, table, together, sets, {}, trained.needs_site)
+    report = cls(sites, classes, table, together, sets, {}, trained.needs_site)
+    if not classes or len(classes) != 2:
+      return report
+    names = trained.task.classes
+    every: Any = {'': together, **statistics}
+    test = {site: of_site.risk for site, of_site in every.items()}
+    found = risk_lib.Risk.of(
+      choice, names, {k: v['risk'] for k, v in held.items()}, test['']
+    )
+    event = names.index(found.event)
+    raw = {k: risk_lib.Risks.of(v, event) for k, v in test.items()}
+    curves = {k: v.recalibrated(found.maps['']) for k, v in raw.items()}
+    return dataclasses.replace(
+      report, risk=found, risks=found.rows(raw, facts), curves=curves
+    )
 
   def poorly_covered(self, level: float) -> list[Row]:
     """Returns the classes whose coverage is surely below `level`."""
@@ -101,6 +134,7 @@ def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
   calibrated: bool = False,
+  choice: risk_lib.Choice = risk_lib.DEFAULT,
 ) -> Report:
   """Scores the global model, and personalized models if there are any.
 
@@ -108,32 +142,68 @@ def report(
     calibrated: Whether to score the global model with the fitted temperature.
       Prediction sets are then left out: their guarantee needs probabilities
       that do not depend on the calibration examples.
+    choice: Choices for the risk of an event, for two classes.
   """
   trained, test = run.trained, run.test
+  held = run.calibration
+  risk_lib.check(choice, trained.task.classes, held is not None)
   prediction, y, sets = run.predict(test), test.y, None
   if calibrated:
     prediction = trained.calibrated(prediction)
-  elif run.calibration:
-    sets = run.sets(run.predict(run.calibration), run.calibration.y)
+  elif held:
+    sets = run.sets(run.held_counts(run.predict(held), held))
+  # A recalibration may also use the examples that chose the posterior factor,
+  # because sets have probabilities without it.
+  held = run.dataset.calibration or held
+  has_risk = trained.task.num_classes == 2
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)
     names = run_data.client_names(run.dataset, partition)
+  statistics = {
+    name: site_statistics.of(
+      take(prediction, rows), y[rows], sets and sets.at(name)
+    )
+    for name, rows in test.sites
+  }
+  together: Any = site_statistics.of(prediction, y, sets)
+  if sets and sets.by == 'site' and statistics:
+    # The area under a curve is not a sum over sites.
+    exact = {} if trained.task.is_numeric else {'auroc': together.auroc}
+    together = site_statistics.merged(statistics)._replace(**exact)
+  known, train = run.dataset.features, run.dataset.train
+  missing = {
+    site: encoding.missing_fraction(known, train.x[rows].mean(0))
+    for site, rows in (train.sites if known else ())
+  }
   return Report.of(
     trained,
-    {
-      name: site_statistics.of(
-        type(prediction)(*(values[rows] for values in prediction)),
-        y[rows],
-        sets,
-      )
-      for name, rows in test.sites
-    },
-    site_statistics.of(prediction, y, sets),
+    statistics,
+    together,
     sets,
     names,
     _merged(_personal_scores(run), _own_scores(run, personalized)),
+    run.held_counts(run.predict(held), held) if held and has_risk else {},
+    choice,
+    facts(run.rounds, missing),
   )
+
+
+def facts(
+  rounds: Mapping[str, tuple[int, int]], missing: Mapping[str, float]
+) -> dict[str, Row]:
+  """Returns updates and missing cells of each site, as columns by site.
+
+  Args:
+    rounds: Numbers of accepted and of requested updates, by site.
+    missing: Fraction of missing cells in the training rows, by site.
+  """
+  found: dict[str, Row] = {site: {} for site in (*rounds, *missing)}
+  for site, pair in rounds.items():
+    found[site] |= dict(zip(('updates', 'updates_requested'), pair))
+  for site, fraction in missing.items():
+    found[site]['missing'] = fraction
+  return found
 
 
 def scores_by_name(found: Report) -> dict[str, float]:

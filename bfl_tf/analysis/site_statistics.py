@@ -5,13 +5,15 @@ together without their examples or predictions.
 """
 
 from collections.abc import Mapping
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import metrics
-from bfl_tf.analysis import prediction_sets
+from bfl_tf.analysis import prediction_sets, risk
 from bfl_tf.analysis.model import NumericPrediction, Prediction
+from bfl_tf.metrics import conformal
 
 # Number of bins of the calibration error, the default of --num_bins.
 _NUM_BINS = 15
@@ -34,6 +36,8 @@ class SiteStatistics(NamedTuple):
       their single class.
     auroc: `[num_classes]`, one-vs-rest AUROC of a single site; NaN if unknown,
       as for several sites.
+    risk: `[2, num_bins]`, number of examples by class and log odds, as returned
+      by `risk.counts`; without bins unless there are two classes.
   """
 
   examples: np.ndarray
@@ -45,6 +49,7 @@ class SiteStatistics(NamedTuple):
   single: np.ndarray
   single_right: np.ndarray
   auroc: np.ndarray
+  risk: np.ndarray
 
   @classmethod
   def of(
@@ -83,12 +88,15 @@ class SiteStatistics(NamedTuple):
       by_level(lambda each: each.sum(-1) == 1),
       by_level(lambda each: (each.sum(-1) == 1) & each[rows, y]),
       metrics.one_against_rest(probs, y),
+      risk.counts(probs, y),
     )
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these sums."""
     check_counts(self.examples, num_examples)
     check_counts(self.binned[0], num_examples)
+    if self.risk.size:
+      check_counts(self.risk, num_examples)
     alike = dict.fromkeys(('right', 'covered', 'single'), self.examples)
     most = {
       # Float32 probabilities may exceed 1 by a rounding error.
@@ -247,6 +255,12 @@ class NumericStatistics(NamedTuple):
 Statistics = SiteStatistics | NumericStatistics
 
 
+def merged(found: Mapping[str, Statistics]) -> Statistics:
+  """Returns the statistics of all sites."""
+  every: Any = found.values()
+  return functools.reduce(lambda mine, other: mine.merge(other), every)
+
+
 def of(
   prediction: Prediction | NumericPrediction,
   y: np.ndarray,
@@ -261,10 +275,31 @@ def of(
 def score_counts(
   prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
 ) -> np.ndarray:
-  """Returns counts of the labels' scores, as in `metrics.score_counts`."""
+  """Returns counts of the labels' scores by class, `[num_classes, num_bins]`.
+
+  Bins are those of `metrics.score_counts`. Numeric labels are one class.
+  """
   if isinstance(prediction, NumericPrediction):
-    return metrics.residual_counts(prediction.evaluation(y).residual)
-  return metrics.score_counts(prediction.probs, y, score)
+    return metrics.residual_counts(prediction.evaluation(y).residual)[None]
+  probs = prediction.probs
+  found = np.zeros([probs.shape[1], conformal.NUM_BINS], np.int64)
+  for label in np.unique(y):
+    rows = y == label
+    found[label] = metrics.score_counts(probs[rows], y[rows], score)
+  return found
+
+
+def held_counts(
+  prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
+) -> dict[str, np.ndarray]:
+  """Returns what a site sends about its calibration examples.
+
+  These are `score_counts`, and `risk.counts` for two classes.
+  """
+  found = {'counts': score_counts(prediction, y, score)}
+  if isinstance(prediction, Prediction) and prediction.probs.shape[1] == 2:
+    found['risk'] = risk.counts(prediction.probs, y)
+  return found
 
 
 def _check_bounds(found, least, most):

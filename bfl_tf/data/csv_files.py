@@ -34,10 +34,13 @@ def read(
   where: str,
   path: str,
   notation: table_format.TableFormat = table_format.DEFAULT,
+  bad: dict[int, str] | None = None,
 ) -> Any:
   """Returns the stripped cells of a UTF-8 file as a data frame of texts.
 
-  Errors of this module begin with `where`.
+  Errors of this module begin with `where`. With a dict `bad`, rows that cannot
+  be read are no errors: the dict receives the first defect of each of them, by
+  row number, and their cells are of no use.
   """
   import pandas
 
@@ -62,11 +65,13 @@ def read(
       flag = '--separator=' + repr(other.replace('\t', 'tab'))
       raise ValueError(f'{where} is separated by {other!r}: set {flag}.')
   for at, row in enumerate(rows, start=1):
-    if len(row) != len(header):
-      raise ValueError(
-        f'{where}: row {at} has {len(row)} cells, but the header has '
-        f'{len(header)}: correct this row.'
-      )
+    if len(row) == len(header):
+      continue
+    defect = f'row {at} has {len(row)} cells, but the header has {len(header)}'
+    if bad is None:
+      raise ValueError(f'{where}: {defect}: correct this row.')
+    bad[at] = defect
+    rows[at - 1] = [''] * len(header)
   named = {name for name in header if name and name.isprintable()}
   if len(named) < len(header) or len(rows) == 1:
     raise ValueError(
@@ -93,13 +98,15 @@ def encode(
   categorical: Collection[str] = (),
   like: encoding.Features = (),
   notation: table_format.TableFormat = table_format.DEFAULT,
+  bad: dict[int, str] | None = None,
 ) -> tuple[np.ndarray, encoding.Features]:
   """Encodes the columns of a table of texts as features.
 
   The result is `[num_rows, num_features]` float32, NaN where a number is
   missing; and the features. A column is categorical if it is listed, or if no
   cell is a number. With the features `like` of another table, the table is
-  encoded in the same way. A `CellError` names up to ten bad columns.
+  encoded in the same way. A `CellError` names up to ten bad columns; `bad` is
+  as in `read`.
   """
   known: dict[str, list[encoding.Feature]] = {}
   for feature in like:
@@ -108,7 +115,7 @@ def encode(
   for name, cells in table.items():
     of = notation.of(name)
     try:
-      own, x = _encode(cells, name in categorical, known.get(name), of)
+      own, x = _encode(cells, name in categorical, known.get(name), of, bad)
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
       is_text = np.isnan(of.numbers(cells)) & ~of.is_missing(cells)
@@ -156,15 +163,16 @@ def encode_like(
   features: encoding.Features,
   where: str,
   notation: table_format.TableFormat,
+  bad: dict[int, str] | None = None,
 ) -> np.ndarray:
   """Returns the rows of a table of `read`, as `rows_like` does."""
   used = encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
   categorical = {*used} - {f.column for f in features if f.value is None}
-  return encode(where, table[used], categorical, features, notation)[0]
+  return encode(where, table[used], categorical, features, notation, bad)[0]
 
 
-def _encode(cells, is_categorical, like, notation):
+def _encode(cells, is_categorical, like, notation, bad):
   """Returns the features of a column, and the float32 values of each."""
   texts = cells.to_numpy()
   numbers = notation.numbers(texts)
@@ -180,12 +188,13 @@ def _encode(cells, is_categorical, like, notation):
   like = like or encoding.of_column(cells.name, {*values})
   known = [feature.value for feature in like]
   for row, value in zip(cells.index[~is_number], values[~is_number]):
-    if value not in known:
-      why = 'not a finite number' if None in known else 'new to the run'
-      raise ValueError(
-        f'{value!r} in row {row}, '
-        f'{why if value else "a missing value, which no site had in training"}'
-      )
+    if value in known:
+      continue
+    why = 'not a finite number' if None in known else 'new to the run'
+    why = why if value else 'a missing value, which no site had in training'
+    if bad is None:
+      raise ValueError(f'{value!r} in row {row}, {why}')
+    bad.setdefault(row, f'column {cells.name!r} has {value!r}, {why}')
   finite = np.where(is_number, numbers, np.nan)
   return like, [
     np.float32(finite if value is None else values == value) for value in known

@@ -73,6 +73,14 @@ def _some(texts, mark):
   return mark.join([*texts[:_SHOWN], *['...'] * (len(texts) > _SHOWN)])
 
 
+def missing_fraction(features: Features, means: np.ndarray) -> float:
+  """Returns the fraction of missing cells, from the means of the features."""
+  gaps = [
+    value for feature, value in zip(features, means) if feature.value == ''
+  ]
+  return float(sum(gaps) / max(1, len(columns(features))))
+
+
 def has_gaps(features: Features) -> np.ndarray:
   """Returns for each feature whether its number may be missing."""
   if not features:

@@ -5,6 +5,7 @@ traceback is chained to it.
 """
 
 from collections.abc import Callable
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -134,7 +135,18 @@ def digest(name: str) -> str | None:
 
 
 def digest_of(path: pathlib.Path) -> str:
-  """Returns the hexadecimal digest of a file."""
+  """Returns the hexadecimal digest of a file.
+
+  It is cached until the size or the time of modification changes: a large data
+  file is read once for all runs of a study.
+  """
+  status = path.stat()
+  return _digest_of(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(32)
+def _digest_of(path, size, modified):
+  del size, modified  # They are part of the key.
   digest = hashlib.sha256()
   with path.open('rb') as file:
     while block := file.read(2**20):

@@ -1,5 +1,6 @@
 """Scores of a round's model, and of its groups of models."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ class RoundScores(NamedTuple):
   scores: dict[str, Any]
   predictive: training.Predictive
   groups: ensembles.Predicted | None
-  personal: list[dict[str, Any]]
+  personal: Sequence[dict[str, Any]] = ()
 
 
 def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:

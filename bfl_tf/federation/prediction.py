@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -93,19 +93,43 @@ def predict(
     The predictions, bit-for-bit identical for any number of workers; NaN if no
     sample has finite predictions.
   """
-  inference = workers[0].inference
-  if inference.is_linearized and num_samples > 1:
-    draws = sample(workers, model, seeds.child(seed, 0), num_samples)
-    changes = (draw.mean - model.mean for draw in draws)
-    return _mixed(
-      workers, training.predict_linearized(workers, model, changes, x)
-    )
-  if inference.scope != 'all' or num_samples == 1:
+  if num_samples == 1 or _has_layers(workers):
     return training.predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
+  found = samples(workers, model, x, seed=seed, num_samples=num_samples)
+  return _mixed(workers, found)
+
+
+def samples(
+  workers: Sequence[training.Predictor],
+  model: weights.Weights,
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
+  num_samples: int,
+) -> Iterator[training.Predictive]:
+  """Yields the predictions of samples, one by one; arguments as in `predict`.
+
+  They are the samples of `predict`, unless layers draw them.
+  """
+  if _has_layers(workers):
+    for number in range(num_samples):
+      draw = seeds.child(seed, number)
+      yield training.predict(workers, model, x, seed=draw)
+    return
   draws = sample(workers, model, seeds.child(seed, 0), num_samples)
-  return mixture(workers, draws, x, seed=seeds.child(seed, 1))
+  if workers[0].inference.is_linearized:
+    changes = (draw.mean - model.mean for draw in draws)
+    yield from training.predict_linearized(workers, model, changes, x)
+  else:
+    yield from members_of(workers, draws, x, seed=seeds.child(seed, 1))
+
+
+def _has_layers(workers) -> bool:
+  """Returns whether layers draw the samples."""
+  inference = workers[0].inference
+  return inference.scope != 'all' and not inference.is_linearized
 
 
 def mixture(
@@ -117,10 +141,23 @@ def mixture(
   num_samples: int = 1,
 ) -> training.Predictive:
   """Predicts with the mixture of models; arguments as in `predict`."""
-  found = training.predict_members(
+  found = members_of(workers, members, x, seed=seed, num_samples=num_samples)
+  return _mixed(workers, found)
+
+
+def members_of(
+  workers: Sequence[training.Predictor],
+  members: Sequence[weights.Weights],
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
+  num_samples: int = 1,
+) -> Iterator[training.Predictive]:
+  """Yields the predictions of models; arguments as in `predict`."""
+  for _, found in training.predict_members(
     workers, {'S': members}, x, seed=seed, num_samples=num_samples
-  )
-  return _mixed(workers, (member for _, member in found))
+  ):
+    yield found
 
 
 def _mixed(workers, found) -> training.Predictive:

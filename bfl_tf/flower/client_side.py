@@ -287,10 +287,9 @@ def answer(
   sets = None
   if question.limits.size:
     # Rounds to whole bins: finer limits could reveal an example's score.
-    bins = question.limits.astype(int).reshape(len(prediction_sets.LEVELS))
-    limits = tuple(bins / conformal.NUM_BINS)
-    sets = prediction_sets.PredictionSets(
-      prediction_sets.LEVELS, limits, 0, 0, question.score
+    bins = question.limits.astype(int).reshape(len(prediction_sets.LEVELS), -1)
+    sets = prediction_sets.PredictionSets.of_limits(
+      bins / conformal.NUM_BINS, question.score
     )
   mixed = config.mixed_precision and training.has_mixed_precision()
   training.configure(1, config.deterministic)
@@ -308,6 +307,5 @@ def answer(
   if not task.is_numeric:
     y = data_summaries.numbers(dataset, task.classes)[y]
   if question.share == 'calibration':
-    counts = site_statistics.score_counts(prediction, y, question.score)
-    return {'counts': counts}
+    return site_statistics.held_counts(prediction, y, question.score)
   return site_statistics.of(prediction, y, sets)._asdict()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -17,12 +16,19 @@ from flwr import app as flwr_app
 import numpy as np
 
 from bfl_tf import training
-from bfl_tf.analysis import model, prediction_sets, reports, site_statistics
+from bfl_tf.analysis import (
+  model,
+  prediction_sets,
+  reports,
+  risk,
+  site_statistics,
+)
+from bfl_tf.data import encoding
 from bfl_tf.declare import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import data_summaries, messages, nodes
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import directory, flags_file
 from bfl_tf.startup import tf
 
 # Replies are small, and nodes import TensorFlow slowly: many run in parallel.
@@ -36,6 +42,9 @@ class FederatedEvaluation:
   Attributes:
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
+    sets_by: Which groups have thresholds of their own, as in
+      `PredictionSets.of`.
+    choice: Choices for the risk of an event, for two classes.
   """
 
   numbered: nodes.SuperNodes
@@ -44,6 +53,8 @@ class FederatedEvaluation:
   score: str
   run: str = ''
   seconds: float = math.inf
+  sets_by: str = ''
+  choice: risk.Choice = risk.DEFAULT
   rejected: dict[int, str] = dataclasses.field(default_factory=dict)
   names: dict[int, str] = dataclasses.field(init=False)
 
@@ -59,20 +70,23 @@ class FederatedEvaluation:
     Raises:
       TooFewClientsError: Fewer than `--min_clients` sent a valid reply.
     """
-    trained, sets = self.trained, None
-    if trained.config.calibration_fraction:
+    trained, sets, task = self.trained, None, self.trained.task
+    has_held = bool(trained.config.calibration_fraction)
+    risk.check(self.choice, task.classes, has_held)
+    prediction_sets.check_groups(self.sets_by, task.is_numeric)
+    held: dict[str, Mapping[str, np.ndarray]] = {}
+    if has_held:
       answers = self._answers(
         'calibration',
         None,
-        {'counts': np.zeros(conformal.NUM_BINS, np.int64)},
-        lambda arrays, size: site_statistics.check_counts(
-          arrays['counts'], size
-        ),
+        site_statistics.held_counts(*self._example, self.score),
+        _check_held,
       )
-      counts = [arrays['counts'] for arrays in answers.values()]
+      held = {self.names[client]: each for client, each in answers.items()}
       sets = prediction_sets.PredictionSets.of(
-        counts, trained.num_samples(), self.score
-      )
+        {name: each['counts'] for name, each in held.items()},
+        trained.num_samples(), self.score, self.sets_by, task.classes,
+      )  # fmt: skip
     found = self._statistics('test', sets)
     own: Mapping[int, Any] = {}
     if trained.has_personal_models:
@@ -81,28 +95,23 @@ class FederatedEvaluation:
     report = reports.Report.of(
       trained,
       by_name,
-      functools.reduce(lambda a, b: a.merge(b), by_name.values()),
+      site_statistics.merged(by_name),
       sets,
       list(self.names.values()),
       {
         self.names[client]: reports.own_row('personal', sums, None)
         for client, sums in own.items()
       },
+      held,
+      self.choice,
+      self._facts(),
     )
     rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
     return dataclasses.replace(report, rejected=rejected)
 
   def _statistics(self, share: str, sets: Any) -> dict[int, Any]:
     """Returns statistics by client; arguments as in `_answers`."""
-    # Shapes and dtypes do not depend on the example.
-    one, task = np.ones(1, np.float32), self.trained.task
-    like = site_statistics.of(
-      model.NumericPrediction(one, one, one, one)
-      if task.is_numeric
-      else model.Prediction(np.eye(task.num_classes)[:1], one, one, one),
-      np.zeros(1, int),
-      sets,
-    )
+    like = site_statistics.of(*self._example, sets)
     made: Any = type(like)
     answers = self._answers(
       share,
@@ -111,6 +120,30 @@ class FederatedEvaluation:
       lambda arrays, size: made(**arrays).check(size),
     )
     return {client: made(**arrays) for client, arrays in answers.items()}
+
+  @property
+  def _example(self) -> tuple[Any, np.ndarray]:
+    """A prediction with its label: shapes of sums do not depend on them."""
+    one, task = np.ones(1, np.float32), self.trained.task
+    prediction: Any = model.NumericPrediction(one, one, one, one)
+    if not task.is_numeric:
+      probs = np.eye(task.num_classes)[:1]
+      prediction = model.Prediction(probs, one, one, one)
+    return prediction, np.zeros(1, int)
+
+  def _facts(self) -> dict[str, dict[str, Any]]:
+    """Returns updates and missing cells of each site."""
+    rounds = directory.contributions(self.run) if self.run else {}
+    return reports.facts(
+      {self.names[int(client)]: pair for client, pair in rounds.items()},
+      {
+        self.names[client]: encoding.missing_fraction(
+          each.features, each.moments.mean
+        )
+        for client, each in self.introduced.items()
+        if each.features
+      },
+    )
 
   def _answers(
     self,
@@ -150,8 +183,6 @@ class FederatedEvaluation:
   def _messages(self, share, sets) -> Iterator[tuple[int, flwr_app.Message]]:
     flags = '\n'.join(flags_file.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
-    thresholds = sets.thresholds if sets else ()
-    limits = np.round(np.multiply(thresholds, conformal.NUM_BINS))
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.rejected))
     there = self.numbered(clients)
@@ -161,6 +192,8 @@ class FederatedEvaluation:
         continue
       state = self.trained.state
       memory = state.memories.get(client, {}) if state else {}
+      limits = sets.at(self.names[client]).limits if sets else np.zeros(0)
+      limits = np.round(limits * conformal.NUM_BINS)
       question = messages.Question(
         flags, client, task, share, self.score, limits.astype(np.int32), {},
         self.run, int(memory.get('round', -1)),
@@ -169,6 +202,11 @@ class FederatedEvaluation:
         messages.pack(question, packed), there[client], 'evaluate'
       )
       yield client, message
+
+
+def _check_held(arrays, num_examples):
+  for counts in arrays.values():
+    site_statistics.check_counts(counts, num_examples)
 
 
 def _read(reply, like) -> Mapping[str, np.ndarray]:

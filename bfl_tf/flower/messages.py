@@ -66,8 +66,9 @@ class Question(NamedTuple):
   Attributes:
     share: `calibration` or `test`, or `personal` for the personal model on the
       test share.
-    limits: `[num_levels]` int32, the number of score bins in a set for each of
-      `prediction_sets.LEVELS`; empty without a calibration share.
+    limits: `[num_levels, num_classes]` or `[num_levels, 1]` int32, the number
+      of score bins in a set for each of `prediction_sets.LEVELS`; empty without
+      a calibration share.
   """
 
   flags: str

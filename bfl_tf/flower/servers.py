@@ -6,7 +6,9 @@ Keys of its run config, `[tool.flwr.app.config]` of the app:
   output-dir      the run directory on the server's machine
   ask             evaluate a finished run on its nodes
   answer-timeout  seconds for a reply to `ask`; 0: the run's --client_timeout
-  sets            score of the prediction sets of `ask`
+  sets, sets-by   score and groups of the prediction sets of `ask`
+  event, threshold, recalibrate
+                  risk of an event, of `ask`
   window          maximum number of orders without a reply
   node-timeout    seconds to wait for the clients' nodes
 """
@@ -24,7 +26,7 @@ from flwr import serverapp
 import numpy as np
 
 from bfl_tf import analysis, data, federation, run_files, runs
-from bfl_tf.analysis import coefficients, report_files
+from bfl_tf.analysis import coefficients, report_files, risk
 from bfl_tf.federation import run_data, stopping
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
@@ -99,6 +101,8 @@ def _score(grid, settings):
     report = federated_evaluation.FederatedEvaluation(
       nodes, introduced, trained, str(settings['sets']),
       str(settings['output-dir']), seconds or math.inf,
+      str(settings['sets-by']),
+      risk.Choice(*(settings[name] for name in risk.Choice._fields)),
     ).report()  # fmt: skip
     report_files.write(path, report)
     effects = coefficients.write(path, trained)

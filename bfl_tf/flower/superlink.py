@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Any
 
+from bfl_tf.analysis import risk
 from bfl_tf.config.config import Config
 from bfl_tf.federation import stopping
 from bfl_tf.runs import directory, flags_file
@@ -63,6 +64,8 @@ def evaluate_on_sites(
   connection: str,
   timeout: float = 0.0,
   score: str = 'lac',
+  sets_by: str = '',
+  choice: risk.Choice = risk.DEFAULT,
 ) -> None:
   """Evaluates a finished run's model on nodes with their own files.
 
@@ -71,14 +74,20 @@ def evaluate_on_sites(
   Args:
     connection: Name of a connection in Flower's config.toml.
     timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
+    sets_by: Which groups have thresholds of their own, as in
+      `PredictionSets.of`.
+    choice: Choices for the risk of an event, for two classes.
 
   Raises:
     ValueError: The directory holds no finished run, or its nodes have no own
       files or changed ones.
     FlowerError: Too few nodes replied.
   """
-  settings = {'ask': True, 'answer-timeout': timeout, 'sets': score}
-  settings['output-dir'] = str(run_dir)
+  settings = {
+    'ask': True, 'answer-timeout': timeout, 'sets': score, 'sets-by': sets_by,
+    'output-dir': str(run_dir), **choice._asdict(),
+  }  # fmt: skip
   _submit(connection, settings)
 
 

@@ -27,6 +27,7 @@ from bfl_tf.metrics.conformal import (
   score_counts,
   SET_SCORES,
   set_scores,
+  smallest_probability,
   threshold,
 )
 from bfl_tf.metrics.curves import (

@@ -129,6 +129,11 @@ def interval_half_width(limit: float) -> float:
   return math.expm1(limit**2 * _RANGE) if limit < 1 else math.inf
 
 
+def smallest_probability(limit: float) -> float:
+  """Returns the smallest probability of a class in a set of score `lac`."""
+  return math.exp(-(limit**2) * _RANGE)
+
+
 def _counts(scores):
   edges = np.arange(NUM_BINS + 1) / NUM_BINS
   bins = np.searchsorted(edges, scores, side='left') - 1

@@ -13,6 +13,7 @@ from bfl_tf.plots.calibration import (
   member_confidence,
   reliability_bars,
   reliability_diagram,
+  risk_curves,
 )
 from bfl_tf.plots.clients import partition, sizes
 from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep

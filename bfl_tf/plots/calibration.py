@@ -8,6 +8,7 @@
      Applicable to Federated Learning. _ICLR_, 2021. Figures 1 and 9.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -61,6 +62,45 @@ def reliability_bars(
   axes.set(xlim=(0, 1), ylim=(0, 1), aspect='equal')
   canvas.legend_below(axes, ncols=3, bbox_to_anchor=(0.5, -0.12))
   return canvas.figure_of(axes)
+
+
+def risk_curves(
+  groups: Mapping[str, Sequence[tuple[float, int, int]]], event: str
+) -> Figure:
+  """Draws the observed fraction of an event by its risk, a panel per site.
+
+  Args:
+    groups: Mean risk, number of events and size of groups of examples, by name
+      of the site.
+
+  Returns:
+    figure: Points with 95 % Wilson intervals. Up to seven panels are drawn.
+  """
+  from scipy import stats  # It takes half a second.
+
+  some = list(groups.items())[:7]
+  columns = min(4, len(some))
+  rows = -(-len(some) // columns)
+  panels = canvas.new_figure((2.4 * columns, 0.6 + 2.6 * rows)).subplots(
+    rows, columns, sharex=True, sharey=True, squeeze=False
+  )
+  for axes in panels.flat[len(some) :]:
+    axes.remove()
+  largest = max(max(m, e / n) for _, found in some for m, e, n in found)
+  top = min(1.0, 1.15 * largest + 0.05)
+  for axes, (name, found) in zip(panels.flat, some):
+    axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2)
+    for mean, events, size in found:
+      ends = stats.binomtest(events, size).proportion_ci(method='wilson')
+      axes.plot([mean] * 2, ends, c=canvas.SKY, lw=2.5)
+      axes.plot(mean, events / size, 'o', c=canvas.BLUE, ms=5)
+    total = sum(size for *_, size in found)
+    canvas.finish(axes, f'{name} ({total})', '', '')
+    axes.set(xlim=(0, top), ylim=(0, top), aspect='equal')
+  figure = canvas.figure_of(panels[0, 0])
+  figure.supxlabel(f'Risk of {event}', fontsize=10)
+  figure.supylabel(f'Observed fraction of {event}', fontsize=10)
+  return figure
 
 
 def confidence_histogram(

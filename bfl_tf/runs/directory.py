@@ -50,23 +50,31 @@ def read_clients(directory: str | os.PathLike) -> list[str]:
     return [row['client'] for row in csv.DictReader(io.StringIO(text))]
 
 
-def absent(directory: str | os.PathLike) -> list[str]:
-  """Returns the clients without an accepted update: `Celle: 0 of 4 rounds`.
+def contributions(
+  directory: str | os.PathLike,
+) -> dict[str, tuple[int, int]]:
+  """Returns the numbers of accepted and of requested updates by client.
 
-  Under privacy, the list is empty, because the sample of clients is secret.
+  Under privacy, it is empty, because the sample of clients is secret.
   """
   path = pathlib.Path(directory)
   rows = tables.read(path / run_files.METRICS)[1:]
   config = flags_file.read_config(path) if rows else None
   if config is None or config.privacy_mechanism.is_private:
-    return []
+    return {}
   sampled = collections.Counter[int]()
   for number in range(len(rows)):
     sampled.update(loop.sampled(config, number))
   lost = ' '.join(row.get('rejected', '') for row in rows).split()
   names, times = read_clients(path), collections.Counter(map(int, lost))
-  return [f'{names[c]}: 0 of {n} rounds' for c, n in sorted(sampled.items())
-          if times[c] == n]  # fmt: skip
+  return {names[c]: (n - times[c], n) for c, n in sorted(sampled.items())}
+
+
+def absent(directory: str | os.PathLike) -> list[str]:
+  """Returns the clients without an accepted update: `Celle: 0 of 4 rounds`."""
+  found = contributions(directory)
+  return [f'{c}: 0 of {n} rounds' for c, (taken, n) in found.items()
+          if not taken]  # fmt: skip
 
 
 class RunDirectory:

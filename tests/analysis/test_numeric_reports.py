@@ -29,7 +29,7 @@ def test_intervals_of_an_overconfident_model_reach_their_coverage_level():
   held, test = prediction(2000), prediction(20_000, seed=1)
   counts = site_statistics.score_counts(*held, prediction_sets.RESIDUAL)
   sets = prediction_sets.PredictionSets.of(
-    [counts], 1, prediction_sets.RESIDUAL
+    {'': counts}, 1, prediction_sets.RESIDUAL
   )
   # The true quantiles are 1.645 and 1.960, in deviations twice as small.
   assert sets.half_widths() == pytest.approx([3.29, 3.92], rel=0.05)
@@ -37,7 +37,9 @@ def test_intervals_of_an_overconfident_model_reach_their_coverage_level():
   assert row['coverage_0.9'] == pytest.approx(0.9, abs=0.015)
   assert row['width_0.9'] == pytest.approx(2 * sets.half_widths()[0] * 0.5)
   few = prediction_sets.PredictionSets.of(
-    [metrics.residual_counts([0.1] * 8)], 1, prediction_sets.RESIDUAL
+    {'': metrics.residual_counts([0.1] * 8)[np.newaxis]},
+    1,
+    prediction_sets.RESIDUAL,
   )
   assert few.half_widths() == [np.inf, np.inf]
 

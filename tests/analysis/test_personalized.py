@@ -69,11 +69,11 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
     # Sets use the site's own calibration share. The thresholds are the 23rd and
     # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
     # width of a bin.
-    assert sets.num_examples == len(rows) == 24
+    assert sets.num_examples[''] == len(rows) == 24
     probs = own.predict(held.x[rows]).probs
     scores = metrics.set_scores(probs)
     scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
-    limits = np.array(sets.thresholds)
+    limits = np.array(sets.thresholds[''])
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
     share = run.test.take(shares[site])
@@ -182,10 +182,10 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
   ):
     with pytest.raises(ValueError, match='is not usable'):
       refused()
-  counts, found = [], reports.report(run)
+  counts, found = {}, reports.report(run)
   for site, rows in held.sites:
     prediction = trained.personal(site).predict(held.x[rows])
-    counts.append(site_statistics.score_counts(prediction, held.y[rows], 'lac'))
+    counts[site] = site_statistics.score_counts(prediction, held.y[rows], 'lac')
   sets = prediction_sets.PredictionSets.of(counts, 1, 'lac')
   assert found.sets == sets
   for row, (site, rows) in zip(found.sites, test.sites, strict=True):

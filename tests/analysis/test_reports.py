@@ -64,11 +64,11 @@ def test_the_summary_has_the_worst_site_mean_and_standard_deviation(report):
 def test_prediction_sets_are_calibrated_on_the_scores_of_all_sites(run, report):
   held = run.calibration
   probs = run.trained.predict(held.x).probs
-  whole = metrics.score_counts(probs, held.y)
+  whole = metrics.score_counts(probs, held.y)[np.newaxis]
   assert report.sets == prediction_sets.PredictionSets.of(
-    [whole], run.trained.config.final_num_mc_samples, 'lac'
+    {'': whole}, run.trained.config.final_num_mc_samples, 'lac'
   )
-  assert report.sets.num_examples == len(held.y) == 72
+  assert report.sets.num_examples[''] == len(held.y) == 72
   assert report.sets.levels == (0.9, 0.95)
 
 
@@ -191,7 +191,7 @@ def test_a_data_set_without_sites_has_no_scores_by_site(tmp_path):
   report = reports.report(run)
   assert report.sites == []
   assert [row['over'] for row in report.summary] == ['all examples']
-  assert report.sets.num_examples == 30
+  assert report.sets.num_examples[''] == 30
   assert reports.report(loading.load_run(tmp_path)).sets is None
   with pytest.raises(ValueError, match='--partition'):
     personalized.train(run, checkpoints.restore(tmp_path), 1)

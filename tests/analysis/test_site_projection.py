@@ -78,7 +78,7 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
   stored = json.loads((folder / 'site.json').read_text('utf-8'))
   assert stored['own_weight'] == odd['own_weight']
   sets = json.loads((folder / 'conformal.json').read_text('utf-8'))
-  assert sets['num_examples'] == 12
+  assert sets['num_examples'] == {'': 12}
 
 
 def test_test_examples_of_a_class_are_partitioned_like_training_examples():

@@ -8,7 +8,9 @@ import pytest
 from bfl_tf import metrics
 from bfl_tf.analysis import prediction_sets, site_statistics
 
-SETS = prediction_sets.PredictionSets((0.9, 0.95), (0.1, 0.14), 99, 1, 'lac')
+SETS = prediction_sets.PredictionSets(
+  (0.9, 0.95), {'': (0.1, 0.14)}, {'': 99}, 1, 'lac'
+)
 
 
 def examples(size, num_classes=4, seed=0):

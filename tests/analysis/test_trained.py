@@ -165,6 +165,11 @@ def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
     exporting.export(trained, tmp_path / 'exported', 2)
   assert np.array_equal(few.probs, trained.predict(x, 2).probs)
   assert np.all(few.epistemic_uncertainty > 0)
+  # Quantiles are over the samples of the prediction.
+  parts = [sample.mean for sample in trained.samples(x, 2)]
+  np.testing.assert_allclose(np.mean(parts, 0), few.probs, atol=1e-6)
+  ends = trained.quantiles(x, (0, 1), 2)
+  np.testing.assert_array_equal(ends, [np.min(parts, 0), np.max(parts, 0)])
   # Logits are linear in the weights, so the posterior gives their moments.
   draws = np.asarray(trained.posterior.sample(400, seed=1))
   inputs = np.asarray(trained.normalize(x))

@@ -45,6 +45,10 @@ BAD = """
 --output={run}/metrics.csv
 --output={folder}/none/p.csv
 --output={folder}/good.csv
+--limits_from={folder}/good.csv
+--limits={folder}/good.csv
+--limits={folder}/limits.csv
+--event=down
 """.strip().splitlines()
 
 
@@ -59,6 +63,11 @@ def folder(tmp_path_factory):
   site_data.write(folder / 'narrow.csv', [[1]], ['width'])
   rows = [BOTH, *LINES]
   text = '\n'.join(';'.join(row) for row in rows).replace('.', ',')
+  site_data.write(
+    folder / 'limits.csv', [['height', 2, 1]], ['column', 'low', 'high']
+  )
+  broken = [[*LINES[0]], ['0', 'tall'], ['1', ' 2', '3'], *LINES[3:]]
+  site_data.write(folder / 'broken.csv', broken, BOTH)
   (folder / 'notation.csv').write_text(text, 'utf-8')
   np.savez(folder / 'good.npz', x=X)
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
@@ -93,6 +102,16 @@ def outputs(folder, run, sited):
   }
   calls['notation.csv'] += ['--separator=;', '--decimal=,']
   calls['other.csv'].append('--keep_columns=id')
+  # The limits come from the table of the site, then from the file.
+  limits = f'--limits={folder}/new_limits.csv'
+  calls['limits'] = [
+    f'--run={run}', f'--input={folder}/far.csv', limits,
+    f'--limits_from={folder}/good.csv',
+  ]  # fmt: skip
+  calls['broken'] = [
+    f'--run={run}', f'--input={folder}/broken.csv', limits, '--keep_bad_rows',
+    '--keep_columns=width',
+  ]  # fmt: skip
   calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
   odd = personalized.folder(sited[0], 'odd')
@@ -122,9 +141,18 @@ def test_predictions_for_files_equal_those_of_the_loaded_run(
   first, *others = (read(folder / f'{name}.out') for name in names)
   ours = bfl_tf.load(run).predict(X)
   assert list(first[0]) == [
-    'class', 'probability', 'normalized_entropy', 'aleatoric', 'epistemic',
-    'out_of_range',
+    'class', 'probability', 'normalized_entropy', 'probability_left',
+    'probability_right', 'probability_up', *(
+      f'probability_{kind}_{end}'
+      for kind in site_data.KINDS for end in ('q05', 'q95')
+    ), 'out_of_range',
   ]  # fmt: skip
+  low, high = bfl_tf.load(run).quantiles(X)
+  for number, kind in enumerate(site_data.KINDS):
+    for end, wanted in (('', ours.probs), ('_q05', low), ('_q95', high)):
+      column = [float(row[f'probability_{kind}{end}']) for row in first]
+      assert column == pytest.approx(wanted[:, number], rel=1e-4)
+    assert np.all(low[:, number] < high[:, number])
   for row, p, entropy in zip(first, ours.probs, ours.normalized_entropy):
     assert row['class'] == site_data.KINDS[p.argmax()]
     assert float(row['probability']) == pytest.approx(p.max(), rel=1e-5)
@@ -149,6 +177,28 @@ def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
   near, far = read(folder / 'far.out')
   assert (near['out_of_range'], far['out_of_range']) == ('0', '1')
   assert far['set_0.9'] == far['set_0.95'] == '|'.join(site_data.KINDS)
+
+
+@pytest.mark.process
+def test_rows_outside_of_limits_and_bad_rows_are_named(folder, outputs):
+  assert [outputs[name][0] for name in ('limits', 'broken')] == [0, 0], outputs
+  near, far = read(folder / 'limits.out')
+  assert far['warning'] == 'width' and far['class'] and not near['warning']
+  limits = {row['column']: row for row in read(folder / 'new_limits.csv')}
+  wanted = np.quantile(X[:, 1], [0.005, 0.995])
+  found = [float(limits['height'][end]) for end in ('low', 'high')]
+  assert found == pytest.approx(wanted, rel=1e-4)
+  rows = read(folder / 'broken.out')
+  assert [bool(row['error']) for row in rows] == [0, 1, 1, 0, 0, 0]
+  for row in rows:
+    assert (
+      bool(row['class']) == bool(row['probability_up']) != bool(row['error'])
+    )
+  assert "'tall'" in rows[1]['error'] and 'row 4' in rows[2]['error']
+  assert [rows[0]['width'], rows[1]['width']] == [LINES[0][0], '0']
+  # Other rows have the predictions of the complete table.
+  good = read(folder / 'good.csv.out')
+  assert rows[5]['probability'] == good[5]['probability']
 
 
 @pytest.mark.process
@@ -180,7 +230,7 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
   sets = json.loads((path / 'conformal.json').read_text('utf-8'))
   assert sets['levels'] == [0.9, 0.95]
   opened = loading.load_run(path)
-  assert sets['num_examples'] == len(opened.calibration.y)
+  assert sets['num_examples'] == {'': len(opened.calibration.y)}
 
 
 @pytest.mark.process

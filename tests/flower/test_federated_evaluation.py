@@ -1,5 +1,6 @@
 """Tests of the federated evaluation on nodes with their own files."""
 
+import pathlib
 import re
 
 from flwr import app
@@ -13,6 +14,7 @@ from bfl_tf.analysis import (
   loading,
   prediction_sets,
   report_files,
+  risk,
   site_statistics,
 )
 from bfl_tf.config.config import Config
@@ -70,6 +72,7 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   counts = [
     metrics.score_counts(*predicted, 'raps') for predicted in calibration
   ]
+  counts = {'': np.sum(counts, 0)[np.newaxis]}
   assert found.sets == prediction_sets.PredictionSets.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
@@ -88,6 +91,50 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   assert [row['auroc'] is None for row in found.sites] == [True, False, False]
   assert found.summary[0]['auroc'] is None
   assert not found.rejected
+
+
+def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path, files):
+  rename = {b'barbera': b'red', b'barolo': b'red', b'grignolino': b'white'}
+  own = []
+  for number, file in enumerate(files):
+    text = pathlib.Path(file).read_bytes()
+    for name, new in rename.items():
+      text = text.replace(name, new)
+    path = tmp_path / f'{number}.csv'
+    # Site 0 has one class only.
+    path.write_bytes(text.replace(b'red', b'white', 5))
+    own.append(str(path))
+  run_dir = tmp_path / 'run'
+  wines.execute(run_dir, own[:3], own[3], engine='flower',
+                calibration_fraction=0.3, num_rounds=1)  # fmt: skip
+  for by in ('site', 'class'):
+    _compare_groups(run_dir, own, by)
+
+
+def _compare_groups(run_dir, own, by):
+  settings = {'sets-by': by, 'recalibrate': 'platt', 'sets': 'lac'}
+  servers._score(wines.grid(own[:3]), wines.settings(run_dir) | settings)
+  trained, sets = analysis.load(run_dir), prediction_sets.read(run_dir)
+  names, held = trained.task.classes, {}
+  for number, file in enumerate(own[:3]):
+    probs, y = held_out(trained, file, 'calibration')
+    prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
+    held[str(number)] = site_statistics.held_counts(prediction, y, 'lac')
+  counts = {site: each['counts'] for site, each in held.items()}
+  assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
+  risks = {site: each['risk'] for site, each in held.items()}
+  choice = risk.Choice(recalibrate='platt')
+  assert trained.risk == risk.Risk.of(choice, names, risks, None)
+  rows = toys.table(run_dir / 'sites' / 'sites.csv')
+  tested = toys.table(run_dir / 'sites' / 'risk.csv')
+  assert [row['updates'] for row in tested] == ['', '1', '1', '1']
+  for number, (row, file) in enumerate(zip(rows, own)):
+    probs, y = held_out(trained, file, 'test')
+    members, _ = sets.at(str(number)).classes(probs)
+    inside = members[np.arange(len(y)), y].mean()
+    assert float(row['coverage_0.9']) == pytest.approx(inside)
+    events = y == names.index(trained.risk.event)
+    assert int(tested[number + 1]['num_events']) == events.sum()
 
 
 def test_the_server_writes_the_report_and_prints_its_path(

@@ -53,5 +53,6 @@ def settings(path, flags=''):
   return {
     'flags': flags, 'output-dir': str(path), 'window': 9,
     'node-timeout': 1.0, 'answer-timeout': 0.0, 'overwrite': False,
-    'sets': 'raps',
+    'sets': 'raps', 'sets-by': '', 'event': '', 'threshold': 0.0,
+    'recalibrate': '',
   }  # fmt: skip

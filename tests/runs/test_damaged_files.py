@@ -7,15 +7,18 @@ import fake
 import pytest
 
 from bfl_tf import analysis, files, run_files, runs
-from bfl_tf.analysis import prediction_sets
+from bfl_tf.analysis import prediction_sets, risk
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
 
-SETS = prediction_sets.PredictionSets((0.9, 0.95), (0.5, 1.0), 10, 1, 'lac')
+SETS = prediction_sets.PredictionSets(
+  (0.9, 0.95), {'': (0.5, 1.0)}, {'': 10}, 1, 'lac'
+)
 READERS = {
   run_files.SUMMARY: run_files.read_summary,
   run_files.TASK: lambda path: task.read(path / run_files.TASK),
   run_files.CONFORMAL: prediction_sets.read,
+  run_files.RISK: risk.read,
   run_files.TRACKERS: lambda path: trackers.Trackers([], path, {}),
   run_files.PARTITION: recorded.partition,
   run_files.FLAGS: runs.read_config,
@@ -27,7 +30,15 @@ READERS = {
 NAN = float('nan')
 WRONG = {
   run_files.CONFORMAL: [
-    {'thresholds': [NAN, 1.0]},
+    {'thresholds': {'': [NAN, 1.0]}},
+    {'thresholds': {'a': [0.5, 1.0]}},
+    {'by': 'person'},
+  ],
+  run_files.RISK: [
+    {'threshold': 1.0},
+    {'maps': {'a': [1.0, 0.0]}},
+    {'maps': {'': [NAN, 0.0]}},
+    {'recalibrate': 'other'},
   ],
   run_files.SUMMARY: [{'temperature': 'warm'}],
   run_files.TASK: [
@@ -43,6 +54,7 @@ def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
   fake.execute(path)
   prediction_sets.write(path, SETS)
+  risk.write(path, risk.Risk('yes', 0.1, 'platt', {'': (1.0, 0.0)}))
   (path / run_files.TRACKERS).write_text('{"wandb": ["a", 1]}')
   (path / run_files.SITES).mkdir()
   (path / run_files.SITES / run_files.SCORES).write_text('{"auroc": 0.5}')

@@ -66,7 +66,8 @@ def _sets(dataset, probs) -> dict[str, float]:
   test = dataset.test
   held, rest = shares.hold_out('test', test, 'calibrate_on_test', 0.5)
   counts = metrics.score_counts(probs[held], test.y[held], 'lac')
-  sets = prediction_sets.PredictionSets.of([counts], 1, 'lac')
+  found = {'': counts[np.newaxis]}
+  sets = prediction_sets.PredictionSets.of(found, 1, 'lac', 'all')
   of_rest = site_statistics.SiteStatistics.of(probs[rest], test.y[rest], sets)
   return of_rest.row(sets)
 

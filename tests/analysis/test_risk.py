@@ -1,0 +1,240 @@
+"""Tests of the risk of an event, from counts of the sites."""
+
+import numpy as np
+import pytest
+from scipy import special
+import site_data
+from sklearn import linear_model
+from sklearn import metrics as sk_metrics
+
+from bfl_tf import analysis, runs
+from bfl_tf.analysis import (
+  loading,
+  prediction_sets,
+  report_files,
+  reports,
+  risk,
+)
+
+CLASSES = ('no', 'yes')
+
+
+def examples(size, slope=1.0, intercept=0.0, seed=0):
+  """Returns probabilities, and labels whose log odds are linear in theirs."""
+  rng = np.random.default_rng(seed)
+  z = rng.normal(-2, 1.5, size)
+  y = (rng.random(size) < special.expit(slope * z + intercept)).astype(int)
+  return np.stack([special.expit(-z), special.expit(z)], 1), y
+
+
+def test_examples_are_counted_by_class_and_log_odds():
+  half = np.array([0.5, 0.5])
+  found = risk.counts(
+    np.stack([half, half, [1e-30, 1], [0.9, 0.1]]), [0, 1, 1, 0]
+  )
+  assert found.sum() == 4 and found.sum(1).tolist() == [2, 2]
+  middle, last = risk.NUM_BINS // 2, risk.NUM_BINS - 1
+  assert found[:, middle].tolist() == [1, 1] and found[1, last] == 1
+  # The log odds of 0.1 are -2.197, in the bin from -2.2 to -2.15.
+  assert found[0, middle - 44] == 1
+  assert risk.counts(np.eye(3), np.arange(3)).shape == (2, 0)
+  # The risk of the other class has the opposite sign.
+  ours, other = (risk.Risks.of(found, event) for event in (1, 0))
+  assert sorted(-other.log_odds) == pytest.approx(sorted(ours.log_odds))
+  assert ours.events.sum() == other.others.sum() == 2
+
+
+def test_statistics_equal_those_of_scikit_learn():
+  probs, y = examples(4000)
+  found = risk.Risks.of(risk.counts(probs, y), 1)
+  area, low, high = found.auroc()
+  exact = sk_metrics.roc_auc_score(y, probs[:, 1])
+  assert area == pytest.approx(exact, abs=1e-4)
+  assert low < exact < high and high - low < 0.06
+  # Without a prior, the fit is that of an unpenalized logistic regression.
+  mapping, errors = found.fit((0, 1))
+  x = np.repeat(found.log_odds, found.events + found.others)[:, np.newaxis]
+  labels = np.concatenate(
+    [np.repeat([1, 0], pair) for pair in zip(found.events, found.others)]
+  )
+  fitted = linear_model.LogisticRegression(C=1e9, tol=1e-8).fit(x, labels)
+  assert mapping[0] == pytest.approx(fitted.coef_[0, 0], abs=1e-4)
+  assert mapping[1] == pytest.approx(fitted.intercept_[0], abs=1e-4)
+  assert abs(mapping[0] - 1) < 3 * errors[0] and errors[0] < 0.1
+  hits = found.confusion(0.1)
+  positive = probs[:, 1] >= 0.1
+  for name, of in (('sensitivity', y == 1), ('specificity', y == 0)):
+    part, whole = hits[name]
+    assert whole == of.sum()
+    right = positive[of] == (name == 'sensitivity')
+    assert part / whole == pytest.approx(right.mean(), abs=0.02)
+  assert hits['positive_predictive_value'][0] == hits['sensitivity'][0]
+  assert sum(size for *_, size in found.groups()) == 4000
+
+
+def test_few_examples_have_wide_intervals_or_no_statistic():
+  probs, y = np.array([[0.9, 0.1]] * 3 + [[0.2, 0.8]]), np.array([0, 0, 0, 1])
+  found = risk.Risks.of(risk.counts(probs, y), 1)
+  area, low, high = found.auroc()
+  assert area == high == 1 and low < 0.6
+  # A separable table has no largest likelihood.
+  assert found.fit((0, 1)) is None and found.fit((0, 1), (1, 0)) is not None
+  nothing = found._replace(events=0 * found.events)
+  assert nothing.auroc() is None and nothing.fit((1,)) is None
+  assert nothing.row(0.1)['sensitivity'] is None
+
+
+@pytest.mark.parametrize('how', [*risk.RECALIBRATIONS])
+def test_a_recalibration_from_counts_of_sites_finds_the_distortion(how):
+  # The risk of the model is too extreme by 2, and by `platt` also too low.
+  shift = 0.5 if how == 'platt' else 0.0
+  held = {
+    site: risk.counts(*examples(size, 0.5, shift, seed))
+    for seed, (site, size) in enumerate({'a': 3000, 'b': 2000, 'c': 4}.items())
+  }
+  choice = risk.Choice(recalibrate=how)
+  found = risk.Risk.of(choice, CLASSES, held, np.zeros([2, 0], int))
+  assert found.event == 'yes' and set(found.maps) == {'', 'a', 'b', 'c'}
+  assert found.mapping() == pytest.approx((0.5, shift), abs=0.1)
+  # A site with few examples keeps the fit of all sites.
+  assert found.mapping('c') == pytest.approx(found.mapping(), abs=0.5)
+  assert found.mapping('other') == found.mapping()
+  together = {'': sum(held.values())}
+  one = risk.Risk.of(choice, CLASSES, together, np.zeros([2, 0], int))
+  assert one.maps[''] == found.maps['']
+  probs, y = examples(20_000, 0.5, shift, seed=9)
+  after = risk.counts(found.apply(probs, CLASSES), y)
+  row = risk.Risks.of(after, 1).row(found.threshold)
+  assert row['slope'] == pytest.approx(1, abs=0.2)
+  assert row['intercept'] == pytest.approx(0, abs=0.15)
+  # Probabilities of the two classes stay complementary for either event.
+  other = found._replace(event='no')
+  np.testing.assert_allclose(other.apply(probs, CLASSES).sum(1), 1, rtol=1e-6)
+
+
+def test_the_event_is_the_rarer_class_unless_it_is_named():
+  counts = {'a': risk.counts(*examples(100))}
+  for event, wanted in (('', 'yes'), ('no', 'no')):
+    found = risk.Risk.of(risk.Choice(event), CLASSES, counts, None)
+    assert found.event == wanted
+    rate = counts['a'].sum(1)[CLASSES.index(wanted)] / 100
+    assert found.threshold == pytest.approx(rate, abs=1e-3)
+  for choice, classes, has_held in (
+    (risk.Choice('maybe'), CLASSES, True),
+    (risk.Choice(recalibrate='platt'), CLASSES, False),
+    (risk.Choice('yes'), ('yes', 'no', 'maybe'), True),
+  ):
+    with pytest.raises(ValueError, match=r'--event|--recalibrate'):
+      risk.check(choice, classes, has_held)
+
+
+def two_classes(folder, per_site=300):
+  """Writes a table of three sites with a rare class; site `odd` is shifted."""
+  rng, lines = np.random.default_rng(0), []
+  for site, shift in (('north', 0), ('odd', 1.5), ('south', 0)):
+    for _ in range(per_site):
+      x = rng.normal(size=2)
+      z = 1.5 * x[0] + x[1] - 2.5 + shift
+      kind = 'yes' if rng.random() < special.expit(z) else 'no'
+      width = '' if rng.random() < 0.2 else f'{x[0]:.4f}'
+      lines.append([width, site, f'{x[1]:.4f}', kind])
+  return site_data.write(folder / 'sites.csv', lines)
+
+
+@pytest.fixture(scope='module')
+def run_dir(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('risk')
+  config = site_data.config(two_classes(folder), final_num_mc_samples=16)
+  analysis_run = folder / 'run'
+  runs.Run(config, analysis_run, False, draw_plots=False).execute()
+  return analysis_run
+
+
+def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
+  run_dir,
+):
+  run = loading.load_run(run_dir)
+  choice = risk.Choice(recalibrate='platt')
+  report = reports.report(run, choice=choice)
+  assert [row['site'] for row in report.risks] == [
+    risk.ALL, 'north', 'odd', 'south',
+  ]  # fmt: skip
+  whole, _, odd, south = report.risks
+  assert whole['num_events'] == sum(r['num_events'] for r in report.risks[1:])
+  # A fifth of the cells of one of two columns is missing.
+  assert odd['missing'] == pytest.approx(0.1, abs=0.04)
+  assert south['updates'] == south['updates_requested'] == 3
+  # The site with more events has a larger intercept, and its own removes it.
+  assert odd['intercept'] > south['intercept'] + 0.3
+  assert abs(odd['intercept_own']) < odd['intercept']
+  report_files.write(run_dir, report)
+  trained = analysis.load(run_dir)
+  assert trained.risk == report.risk
+  raw = trained.predict(run.test.x)
+  odds = risk.log_odds(trained.calibrated(raw).probs, 1)
+  slope, intercept = report.risk.mapping()
+  expected = slope * risk.log_odds(raw.probs, 1) + intercept
+  np.testing.assert_allclose(odds, expected, atol=1e-3)
+  low, high = trained.quantiles(run.test.x)
+  inside = (low <= raw.probs) & (raw.probs <= high)
+  assert inside.mean() > 0.95
+  assert np.mean(high[:, 1] - low[:, 1]) > 0.01
+  page = (run_dir / 'sites' / 'report.html').read_text('utf-8')
+  assert 'risk of yes' in page and 'platt' in page
+  # A new report does not depend on the earlier one.
+  again = reports.report(loading.load_run(run_dir))
+  report_files.write(run_dir, again)
+  assert again.risk.maps == {'': (1.0, 0.0)}
+  assert again.risks[2]['intercept'] == odd['intercept_before']
+  assert not analysis.load(run_dir).has_recalibration
+
+
+@pytest.mark.parametrize('by', ['', *prediction_sets.GROUPS])
+def test_sets_by_group_reach_their_level_in_each_group(run_dir, by):
+  run = loading.load_run(run_dir, sets_by=by)
+  held = run.calibration
+  counts = run.held_counts(run.predict(held), held)
+  sets = run.sets(counts)
+  rare = np.mean(held.y)
+  assert sets.by == (by or ('class' if rare < 0.2 else 'all'))
+  groups = {'all': [''], 'site': ['', 'north', 'odd', 'south'],
+            'class': ['', 'no', 'yes']}[sets.by]  # fmt: skip
+  assert list(sets.num_examples) == groups
+  assert sets.num_examples[''] == len(held.y)
+  sites = dict(held.sites)
+  prediction = run.predict(held)
+  inside = np.zeros(len(held.y), bool)
+  for site, rows in sites.items():
+    members, _ = sets.at(site).classes(prediction.probs[rows])
+    inside[rows] = members[np.arange(len(rows)), held.y[rows]]
+  # On the calibration examples, the fraction is at least the level.
+  for name in groups:
+    rows = {'site': sites.get(name), 'class': held.y == CLASSES.index(name)
+            if name in CLASSES else None}.get(sets.by)  # fmt: skip
+    if name or sets.by == 'all':
+      assert inside[rows if name else slice(None)].mean() >= 0.9
+  report = reports.report(run)
+  assert report.sets == sets
+  if by == 'site':
+    rows = {row['site']: row['num_calibration'] for row in report.sites}
+    assert rows == {site: len(rows) for site, rows in sites.items()}
+    covered = [r['coverage_0.9'] * r['num_examples'] for r in report.sites]
+    whole = report.summary[0]
+    assert whole['coverage_0.9'] * whole['num_examples'] == pytest.approx(
+      sum(covered)
+    )
+
+
+def test_thresholds_by_class_survive_a_message_to_a_site(run_dir):
+  sets = prediction_sets.PredictionSets(
+    (0.9, 0.95), {'': (0.2, 0.3), 'no': (0.1, 0.2), 'yes': (0.5, 1.0)},
+    {'': 9, 'no': 8, 'yes': 1}, 1, 'lac', 'class',
+  )  # fmt: skip
+  assert sets.limits.tolist() == [[0.1, 0.5], [0.2, 1.0]]
+  read = prediction_sets.PredictionSets.of_limits(sets.limits, 'lac')
+  assert read.limits.tolist() == sets.limits.tolist()
+  probs, _ = examples(50)
+  for ours, theirs in zip(sets.classes(probs), read.classes(probs)):
+    np.testing.assert_array_equal(ours, theirs)
+  # The second level contains every class only where its threshold is 1.
+  assert sets.is_enough(0.95) and sets.classes(probs)[1][:, 1].all()
