@@ -17,6 +17,7 @@ from absl import flags
 from matplotlib.figure import Figure
 
 from bfl_tf import files, metrics, run_files
+from bfl_tf.config import catalog
 from bfl_tf.declare import registry, user_code
 from bfl_tf.plots import comparison, recorded
 from bfl_tf.runs import comparison as comparison_lib
@@ -63,7 +64,8 @@ _NAMES = flags.DEFINE_list(
   'Names of settings in the table and figures, separated by commas, such as '
   'pooling=nwa:Average,pooling=lp:Mixture. A name follows a colon, after flags '
   'that only this setting has, separated by spaces. A setting without a name '
-  'is shown by its flags.',
+  'is shown by its flags. A flag of several settings, such as '
+  'method=fedavg:FedAvg, is renamed in all of them.',
 )
 _FIGURES = flags.DEFINE_list(
   'figures', [*_DRAWN], f'Figures to draw. Some of: {", ".join(_DRAWN)}.'
@@ -108,10 +110,16 @@ def report(
     groups, _SCORES.value, _BASELINE.value, more, _margins()
   )
   keys = list(more) or groups_lib.differing([*groups.values()])
-  table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
-  figures = dict(_drawn(groups)) if folder else {}
+  labels = comparison_lib.labels([*groups.values()], _NAMES.value)
+  lines = [comparison_lib.labelled(line, labels) for line in lines]
+  shown = [] if len(labels) < len(_NAMES.value) else keys
+  table = comparison_lib.cells(lines, shown)
+  named = {comparison_lib.renamed(n, labels): g for n, g in groups.items()}
+  figures = dict(_drawn(named)) if folder else {}
   is_tested = any(line.get('p_value') is not None for line in lines)
   caption = _caption(groups, is_tested)
+  for flag, label in labels.items():
+    caption = caption.replace(flag, label)
   text = f'{tables_lib.markdown(table)}\n{caption}'
   for part in tables_lib.narrow(table, table[0].index('seeds') + 1):
     print(tables_lib.markdown(part))
@@ -125,7 +133,7 @@ def report(
       "significantly: Student's paired test, corrected by Holm over the "
       'settings of the task.'
     )
-    tex = paper_table.tex(lines, [] if _NAMES.value else keys, caption)
+    tex = paper_table.tex(lines, shown, caption)
     files.write_text(folder / 'compared.tex', tex)
     for name in _DRAWN:  # Older figures may show other settings.
       for old in folder.glob(f'{name}*.p[nd][gf]'):
@@ -133,7 +141,7 @@ def report(
     for name, figure in figures.items():
       for kind in ('png', 'pdf'):
         figure.savefig(folder / f'{name}.{kind}')
-    print(f'table and figures in {folder}')
+    print(f'table and {len(figures)} figures in {folder}')
 
 
 def check(
@@ -180,8 +188,11 @@ def _caption(groups, is_tested):
     text += (
       f' * differs from {_BASELINE.value} on the same task: '
       "Student's test on the differences over seeds, two-sided at "
-      f'{significance.LEVEL:.0%}, corrected by Holm over all settings.'
+      f'{significance.LEVEL:.0%}, corrected by Holm over the settings with the '
+      'same baseline.'
     )
+    if any('ensemble' in group.settings for group in groups.values()):
+      text += ' Ensembles are compared with the ensemble of the baseline.'
     if _MARGIN.value:
       text += (
         f' = is equivalent to it: two one-sided tests with the margins '
@@ -215,7 +226,7 @@ def _drawn(
   for name in _FIGURES.value:
     shown = shown_in.get(name, whole)
     if shown:
-      for end, some in comparison.facets(shown).items():
+      for end, some in comparison.facets(shown, catalog.of_task()).items():
         yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)
 
 

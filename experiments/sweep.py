@@ -184,7 +184,7 @@ def main() -> int:
   # A setting with a single trial has no choice. With validation examples, its
   # run fits the factor of the posterior and the temperature.
   tried = {
-    (name, values): own.points(name, values, trial.config, own.tried)
+    (name, values): own.points(name, values, _trial(trial.config), own.tried)
     for name, of in trials.items()
     for values, trial in of.items()
     if len(of) > 1 or trial.config.validation_split
@@ -276,6 +276,11 @@ def _trials(own):
       config = next(iter(of.values())).config
       search_space.check_choice(_score(config), config)
   return found
+
+
+def _trial(config):
+  """Returns the config of a trial, which is scored after its last round."""
+  return config.replace(eval_every=config.num_rounds)
 
 
 def _score(config):
@@ -374,13 +379,15 @@ def _choose(own, tried, trials):
     for run in tried[name, values]:
       own.tried.record(run, own.axes_of(name), chosen_by=score)
     print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
+    optimizer = of[values].config.client_optimizer
+    alike = [t for t in of.values() if t.config.client_optimizer == optimizer]
     for axis in search_space.axes_of(of[values].config, axes):
-      each = [t.values[axis.key] for t in of.values() if axis.key in t.values]
-      value = of[values].values.get(axis.key)
-      if value is not None and axis.is_end(value, each):
+      each = [t.values[axis.key] for t in alike if axis.key in t.values]
+      value = of[values].values.get(axis.key, '')
+      if place := search_space.end(value, each):
         print(
-          f'warning: {name}: the chosen --{axis.key}={value} is at an end of '
-          f'--tune={axis.flag}: extend it'
+          f'warning: {name}: the chosen --{axis.key}={value} is the {place} of '
+          f'{len(each)} values: extend --tune={axis.flag}, or raise --trials'
         )
   own.tried.write()
   return points

@@ -3,7 +3,7 @@
 `Groups` contains the run directories of each setting, one per seed, by name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import math
 import re
 import textwrap
@@ -22,7 +22,7 @@ _LETTERS, _HANDLE, _LINE = 13, 8, 0.17
 # The fractional parts of its multiples are spread evenly.
 _GOLDEN = 0.618
 # Largest number of settings in one figure.
-_MOST = 6
+_MOST = 8
 # Between the flags of a name such as 'pooling=nwa dirichlet.alpha=0.1'.
 _BETWEEN = re.compile(r'[ ,](?=[\w.]+=)')
 
@@ -96,8 +96,12 @@ def personal_scores(groups: Groups) -> Figure:
   return canvas.figure_of(axes)
 
 
-def facets(groups: Groups) -> dict[str, Groups]:
-  """Divides many groups over several figures of at most six groups each.
+def facets(groups: Groups, first: Collection[str] = ()) -> dict[str, Groups]:
+  """Divides many groups over several figures of at most eight groups each.
+
+  Args:
+    first: Flags that divide the groups before all others, such as flags of the
+      task.
 
   Returns:
     The groups of each figure by the end of its file name. The groups of a
@@ -113,9 +117,9 @@ def facets(groups: Groups) -> dict[str, Groups]:
       value = next((f for f in of_name if f.startswith(f'{flag}=')), '')
       parts[f'_{value}'] = {**parts.get(f'_{value}', {}), name: groups[name]}
     if '_' not in parts and 1 < max(map(len, parts.values())) <= _MOST:
-      divisions.append(parts)
+      divisions.append((flag not in first, len(parts), parts))
   if divisions:
-    return min(divisions, key=len)
+    return min(divisions, key=lambda each: each[:2])[2]
   pairs = [*groups.items()]
   starts = range(0, len(pairs), _MOST)
   return {

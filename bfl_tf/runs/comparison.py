@@ -2,10 +2,12 @@
 
 A seed fixes partition and initial weights. Two settings are therefore compared
 by their differences over common seeds. Each score has a two-sided Student's
-test of `significance`, with Holm's correction over the settings.
+test of `significance`, with Holm's correction over the settings that have the
+same baseline.
 """
 
 from collections.abc import Mapping, Sequence
+import re
 from typing import Any
 
 import numpy as np
@@ -68,8 +70,11 @@ def named(
   """
   keys = keys or groups_lib.differing(groups)
   found = [groups_lib.name(group, keys) for group in groups]
+  of_values = labels(groups, names)
   for text in names:
     flags, _, label = text.rpartition(':')
+    if flags in of_values:
+      continue
     wanted = dict(word.partition('=')[::2] for word in flags.split())
     places = [
       place
@@ -86,6 +91,40 @@ def named(
   if len({*found}) < len(found):
     raise ValueError(f'--names={",".join(names)} gives one name twice.')
   return dict(zip(found, groups, strict=True))
+
+
+def labels(
+  groups: Sequence[groups_lib.Group], names: Sequence[str]
+) -> dict[str, str]:
+  """Returns names of flags such as `method=fedavg` that several groups have."""
+  found = {}
+  for text in names:
+    flag, _, label = text.rpartition(':')
+    key, _, value = flag.partition('=')
+    having = [each for each in groups if each.settings.get(key) == value]
+    if len(having) > 1 and label:
+      found[flag] = label
+  return found
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+  """Returns a text with the names of flags of `labels`."""
+  for flag, label in names.items():
+    key = flag.partition('=')[0]
+    text = re.sub(
+      rf'(?<![\w.]){re.escape(flag)}(?![\w.])', f'{key}={label}', text
+    )
+  return text
+
+
+def labelled(
+  line: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, Any]:
+  """Returns a row of `rows` with the names of flags of `labels`."""
+  columns = {
+    key: names.get(f'{key}={value}', value) for key, value in line.items()
+  }
+  return {**columns, 'setting': renamed(line['setting'], names)}
 
 
 def rows(
@@ -169,14 +208,12 @@ def _of_score(groups, keys, score, every, others, margin):
     for name, each in pairs.items()
     if np.isfinite(each).all() and (test := significance.student(each))
   }
-  passed = significance.holm([test.p_value for test in tested.values()])
-  significant = dict(zip(tested, passed.tolist()))
+  significant = _holm(others, {k: test.p_value for k, test in tested.items()})
   if margin is not None:
     same: dict[str, Any] = {
       name: significance.equivalence(pairs[name], margin) for name in tested
     }
-    passed = significance.holm([*same.values()])
-    equivalent = dict(zip(tested, passed.tolist()))
+    equivalent = _holm(others, same)
   best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
@@ -199,6 +236,16 @@ def _of_score(groups, keys, score, every, others, margin):
       reasons = dict.fromkeys(group.failures.values())
       row['failure'] = '; '.join(reasons) or None
     yield row
+
+
+def _holm(others, p_values) -> dict[str, bool]:
+  """Returns which tests are significant among those with one baseline."""
+  found: dict[str, bool] = {}
+  for base in {*others.values()}:
+    own = [name for name in p_values if others[name] == base]
+    passed = significance.holm([p_values[name] for name in own])
+    found |= dict(zip(own, passed.tolist()))
+  return found
 
 
 def _among_best(groups, keys, score, values) -> set[str]:

@@ -82,8 +82,10 @@ def configure(
         gpu, parts * clients_per_device
       )
   except RuntimeError:
-    logging.warning(
+    logging.log_first_n(
+      logging.WARNING,
       'TensorFlow already runs: its %d device(s) and threads stay as they are.',
+      1,
       len(tf.config.list_logical_devices('CPU')),
     )
   if deterministic:

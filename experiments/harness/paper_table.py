@@ -1,8 +1,9 @@
-"""The LaTeX table of a comparison; it needs booktabs, and graphicx if wide.
+"""The LaTeX table of a comparison, with booktabs, and graphicx if it is wide.
 
-A setting is a row, and the scores in one task are a group of columns. Fractions
-are printed in percent. The best value of each task is bold, with all values
-that do not differ significantly from it.
+A setting is a row, and the scores in one task are a group of columns. If there
+are too many columns, each task has a table of its own below the others.
+Fractions are printed in percent. The best value of each task is bold, with all
+values that do not differ significantly from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,10 @@ _SPECIAL = {
 }  # fmt: skip
 
 _MOST_COLUMNS = 4
-_SHORT = {'nll': 'NLL (nats)', 'ece': 'ECE', 'brier': 'Brier score'}
+_SHORT = {
+  'nll': 'NLL (nats)', 'ece': 'ECE', 'brier': 'Brier score',
+  'lowest_accuracy': 'lowest accuracy',
+}  # fmt: skip
 
 
 def tex(
@@ -45,33 +49,39 @@ def tex(
   scores = list(dict.fromkeys(line['score'] for line in lines))
   tasks = list(dict.fromkeys(map(task_of, lines)))
   at = {(row_of(line), task_of(line), line['score']): line for line in lines}
-  columns = [(task, score) for task in tasks for score in scores]
+  stacks = [tasks]
+  if len(tasks) * len(scores) > _MOST_COLUMNS:
+    stacks = [[task] for task in tasks]
   names = [_escaped(key.replace('_', ' ')) for key in of_row] or ['setting']
-  heads = [*names, *(_escaped(_label(score)) for _, score in columns)]
-  body = [
-    [*map(_escaped, row), *(_cell(at.get((row, *place))) for place in columns)]
-    for row in dict.fromkeys(map(row_of, lines))
+  rows = dict.fromkeys(map(row_of, lines))
+  found = [
+    '% \\usepackage{booktabs,graphicx}',
+    r'\begin{table}',
+    r'\centering',
+    rf'\caption{{{_escaped(caption)}}}',
+    r'\label{tab:compared}',
   ]
-  # A wider table is shrunk to the width of the text.
-  is_wide = len(columns) > _MOST_COLUMNS
-  return '\n'.join(
-    [
-      r'\begin{table}',
-      r'\centering',
-      rf'\caption{{{_escaped(caption)}}}',
+  for some in stacks:
+    columns = [(task, score) for task in some for score in scores]
+    heads = [*names, *(_escaped(_label(score)) for _, score in columns)]
+    # A wider table is shrunk to the width of the text.
+    is_wide = len(columns) > _MOST_COLUMNS
+    found += [
       *[r'\resizebox{\linewidth}{!}{%'] * is_wide,
       rf'\begin{{tabular}}{{{"l" * len(names)}{"r" * len(columns)}}}',
       r'\toprule',
-      *_groups(tasks, len(names), len(scores)),
+      *_groups(some if len(tasks) > 1 else [], len(names), len(scores)),
       *_rows([heads]),
       r'\midrule',
-      *_rows(body),
+      *_rows(
+        [*map(_escaped, row), *(_cell(at.get((row, *c))) for c in columns)]
+        for row in rows
+      ),
       r'\bottomrule',
       r'\end{tabular}' + '}' * is_wide,
-      r'\end{table}',
       '',
     ]
-  )
+  return '\n'.join([*found[:-1], r'\end{table}', ''])
 
 
 def _rows(rows):
@@ -79,8 +89,8 @@ def _rows(rows):
 
 
 def _groups(tasks, first, width):
-  """Returns the heading of the groups of columns; none for a single task."""
-  if len(tasks) < 2:
+  """Returns the heading of the groups of columns."""
+  if not tasks:
     return []
   texts = [', '.join(f'{key}: {value}' for key, value in t) for t in tasks]
   cells = [rf'\multicolumn{{{width}}}{{c}}{{{_escaped(t)}}}' for t in texts]

@@ -27,8 +27,6 @@ MOST |= {
   for name in personal.SCORES
 }
 _OPTIMIZER = 'client_optimizer'
-# Fraction of a range from which a chosen value is at its end.
-_END = 0.1
 
 
 class Space(NamedTuple):
@@ -76,19 +74,16 @@ class Axis(NamedTuple):
     is_whole = declared is not None and declared.kind is int
     return str(round(value)) if is_whole else f'{value:.4g}'
 
-  def is_end(self, text: str, tried: Collection[str]) -> bool:
-    """Returns whether a value is at an end of the values or of the range."""
-    try:
-      value, numbers = float(text), sorted({float(each) for each in tried})
-    except ValueError:
-      return False  # A text has no order.
-    if self.values:
-      return len(numbers) > 2 and value in (numbers[0], numbers[-1])
-    low, high = self.ends
-    share = (value - low) / (high - low)
-    if self.is_log:
-      share = math.log(value / low) / math.log(high / low)
-    return not _END <= share <= 1 - _END
+
+def end(text: str, tried: Collection[str]) -> str:
+  """Returns `lowest` or `highest` if a value is an end of those tried."""
+  try:
+    value, numbers = float(text), sorted({float(each) for each in tried})
+  except ValueError:
+    return ''  # A text has no order.
+  if len(numbers) < 3:
+    return ''
+  return {numbers[0]: 'lowest', numbers[-1]: 'highest'}.get(value, '')
 
 
 class Trial(NamedTuple):

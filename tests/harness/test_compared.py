@@ -188,3 +188,27 @@ def test_a_wide_table_is_printed_in_parts_with_the_first_columns():
   assert [part[0][2:] for part in parts] == [['a' * 10], ['b' * 10], ['c']]
   assert [part[1] for part in parts] == [['x', '3', n] for n in '123']
   assert [*tables.narrow(rows, 2)] == [rows]
+
+
+def test_a_flag_of_several_settings_is_renamed_in_all():
+  groups = [
+    groups_lib.Group({'method': method, 'partition': partition})
+    for method in ('fedavg', 'fedavgm')
+    for partition in ('iid', 'shards')
+  ]
+  names = ['method=fedavg:FedAvg', 'method=fedavgm partition=iid:M']
+  found = comparison.labels(groups, names)
+  assert found == {'method=fedavg': 'FedAvg'}
+  assert [*comparison.named(groups, names)][1:3] == [
+    'method=fedavg partition=shards', 'M',
+  ]  # fmt: skip
+  text = 'method=fedavg partition=iid, method=fedavgm'
+  assert comparison.renamed(text, found) == text.replace('fedavg ', 'FedAvg ')
+
+
+def test_the_correction_is_over_settings_with_the_same_baseline():
+  others = {'a': 'x', 'b': 'x', 'c': 'y'}
+  found = comparison._holm(others, {'a': 0.01, 'b': 0.04, 'c': 0.04})
+  assert found == {'a': True, 'b': True, 'c': True}
+  found = comparison._holm(others, {'a': 0.03, 'b': 0.04, 'c': 0.04})
+  assert found == {'a': False, 'b': False, 'c': True}

@@ -74,19 +74,14 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
 
 
 @pytest.mark.parametrize(
-  ('text', 'value', 'is_end'),
+  ('value', 'tried', 'expected'),
   [
-    ('client_learning_rate=1|2|3', '3', True),
-    ('client_learning_rate=1|2|3', '2', False),
-    ('client_learning_rate=1|2', '2', False),
-    ('client_learning_rate=log:0.01:1', '0.9', True),
-    ('client_learning_rate=log:0.01:1', '0.1', False),
-    ('pooling=nwa|ws|lp', 'lp', False),
+    ('3', '123', 'highest'), ('1', '123', 'lowest'), ('2', '123', ''),
+    ('2', '12', ''), ('lp', ['nwa', 'ws', 'lp'], ''),
   ],
-)
-def test_a_chosen_value_at_an_end_is_found(text, value, is_end):
-  (axis,) = search_space.axes([text], ())
-  assert axis.is_end(value, axis.values) == is_end
+)  # fmt: skip
+def test_a_chosen_value_at_an_end_is_found(value, tried, expected):
+  assert search_space.end(value, tried) == expected
 
 
 @pytest.mark.parametrize(

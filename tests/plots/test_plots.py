@@ -131,15 +131,16 @@ def test_many_settings_are_divided_over_figures_by_one_flag():
   grid = {
     f'pooling={rule} dirichlet.alpha={alpha}': (rule, alpha)
     for rule in ('nwa', 'ws')
-    for alpha in (0.1, 0.3, 1, 10)
+    for alpha in (0.1, 0.3, 1, 3, 10)
   }
   parts = comparison.facets(grid)
   assert list(parts) == ['_pooling=nwa', '_pooling=ws']
-  assert [len(part) for part in parts.values()] == [4, 4]
+  assert [len(part) for part in parts.values()] == [5, 5]
+  assert len(comparison.facets(grid, ['dirichlet.alpha'])) == 5
   assert {k: v for part in parts.values() for k, v in part.items()} == grid
   for name in ('{}', 'batch_size={}'):
-    names = {name.format(i): i for i in range(8)}
-    assert [*map(len, comparison.facets(names).values())] == [6, 2]
+    names = {name.format(i): i for i in range(12)}
+    assert [*map(len, comparison.facets(names).values())] == [8, 4]
   few = dict.fromkeys('abc')
   assert comparison.facets(few) == {'': few}
 

@@ -63,3 +63,5 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests():
   # The mean 3 is not below the margin 2.
   assert significance.equivalence(differences + 3, 2.0) > 0.5
   assert significance.equivalence(differences[:1], 2.0) is None
+  # Equal models.
+  assert significance.equivalence(np.zeros(3), 0.1) == 0
