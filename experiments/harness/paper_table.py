@@ -79,7 +79,7 @@ def tex(
       ),
       r'\bottomrule',
       r'\end{tabular}' + '}' * is_wide,
-      '',
+      r'\par\medskip',
     ]
   return '\n'.join([*found[:-1], r'\end{table}', ''])
 
