@@ -17,7 +17,7 @@ from bfl_tf.analysis import (
 from bfl_tf.analysis import risk as risk_lib
 from bfl_tf.analysis.model import take, Trained
 from bfl_tf.data import encoding
-from bfl_tf.federation import loop, run_data
+from bfl_tf.federation import loop, run_data, stopping
 
 Row = dict[str, Any]
 # Scores for which larger is worse; for all others, smaller is worse.
@@ -182,7 +182,11 @@ def report(
     together,
     sets,
     names,
-    _merged(_personal_scores(run), _own_scores(run, personalized)),
+    _merged(
+      _user_scores(run, prediction),
+      _personal_scores(run),
+      _own_scores(run, personalized),
+    ),
     run.held_counts(run.predict(held), held) if held and has_risk else {},
     choice,
     facts(run.rounds, missing),
@@ -234,6 +238,16 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
       row |= _scores('fine_tuned', before, share, None)
       row['own_weight'] = found.own_weight
     yield found.site, row
+
+
+def _user_scores(run, prediction) -> Iterator[tuple[str, Row]]:
+  """Yields the scores of `--own_scores` at each site."""
+  functions, y = run.trained.config.functions_of_scores, run.test.y
+  given = prediction[: 2 if run.trained.task.is_numeric else 1]
+  for site, rows in run.test.sites if functions else ():
+    some = [values[rows] for values in given]
+    with stopping.wrap_errors('--own_scores'):
+      yield site, {k: float(f(*some, y[rows])) for k, f in functions.items()}
 
 
 def _personal_scores(run) -> Iterator[tuple[str, Row]]:

@@ -174,8 +174,12 @@ def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
 
 
 def test_the_summary_separates_the_sites_selected_last(tmp_path):
-  run = loading.load_run(site_data.execute(tmp_path, clients_per_round=1))
+  scores = ('bfl_tf.metrics:negative_log_likelihood',)
+  run = loading.load_run(
+    site_data.execute(tmp_path, clients_per_round=1, own_scores=scores)
+  )
   report = reports.report(run)
+  assert all(r['negative_log_likelihood'] == r['nll'] for r in report.sites)
   drawn = {row['site']: row['rounds_selected'] for row in report.sites}
   assert sum(drawn.values()) == run.trained.config.num_rounds
   over = {row['over']: row for row in report.summary}
