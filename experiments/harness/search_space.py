@@ -243,7 +243,11 @@ def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
   names the method or the optimizer.
   """
   method = config.requested_method
-  names = ('', config.client_optimizer, named_method.label(method))
+  # A name that is also one of a method, such as ivon, stands for the method.
+  optimizer = config.client_optimizer
+  names = (
+    '', '' if optimizer in NAMED else optimizer, named_method.label(method),
+  )  # fmt: skip
   fixed = named_method.read(method).flags if method else {}
   mine = sorted(
     (
@@ -286,10 +290,23 @@ def trials(
     values = {key: text for key, text in chosen.items() if key in here}
     return _name(values), Trial(values, made)
 
-  config, _ = given.config(point)
-  listed = [axis for axis in axes_of(config, every) if axis.values]
-  options = [[(axis.key, text) for text in axis.values] for axis in listed]
-  starts = dict(trial(dict(each)) for each in itertools.product(*options))
+  def listed(start, axes):
+    """Returns the trials with each combination of the values of axes."""
+    options = [[(axis.key, text) for text in axis.values] for axis in axes]
+    return dict(
+      trial({**start.values, **dict(each)})
+      for each in itertools.product(*options)
+    )
+
+  start = Trial({}, given.config(point)[0])
+  mine = axes_of(start.config, every)
+  starts: dict[str, Trial] = {}
+  # Other axes may depend on the optimizer.
+  optimizers = [axis for axis in mine if axis.key == _OPTIMIZER]
+  for each in listed(start, optimizers).values():
+    mine = axes_of(each.config, every)
+    some = [axis for axis in mine if axis.values and axis.key != _OPTIMIZER]
+    starts |= listed(each, some)
   found: dict[str, Trial] = {}
   for name, start in starts.items():
     ranges = [each for each in axes_of(start.config, every) if not each.values]

@@ -65,6 +65,22 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
   fedprox = trials(texts, point={'method': 'fedprox'}, fixed={})
   assert [t.config.get('proximal.weight') for t in fedprox.values()] == [0.1, 1]
   assert {t.config.client_learning_rate for t in fedprox.values()} == {0.3}
+  # A method that names no optimizer is tuned with both, at their own rates.
+  texts = [
+    'client_optimizer=adam|sgd', 'client_learning_rate=0.3',
+    'sgd:client_learning_rate=0.5', 'ivon:client_learning_rate=0.7',
+  ]  # fmt: skip
+  rates = {
+    name: [
+      (t.config.client_optimizer, t.config.client_learning_rate)
+      for t in trials(texts, point={'method': name}, fixed={}).values()
+    ]
+    for name in ('fedavg', 'scaffold', 'ivon', 'bayes_admm')
+  }
+  assert rates == {
+    'fedavg': [('adam', 0.3), ('sgd', 0.5)], 'scaffold': [('sgd', 0.5)],
+    'ivon': [('ivon', 0.7)], 'bayes_admm': [('ivon', 0.3)],
+  }  # fmt: skip
   # The ranges that a method declares, or the file of a variant.
   assert len(trials(['default'], point={'method': 'fedprox'}, fixed={})) == 3
   assert [*trials(['default'], point={'method': 'fedavg'}, fixed={})] == ['all']
