@@ -52,7 +52,7 @@ def test_statistics_equal_those_of_scikit_learn():
   assert area == pytest.approx(exact, abs=1e-4)
   assert low < exact < high and high - low < 0.06
   # Without a prior, the fit is that of an unpenalized logistic regression.
-  mapping, errors = found.fit((0, 1))
+  mapping, errors = found.fit((0, 0))
   x = np.repeat(found.log_odds, found.events + found.others)[:, np.newaxis]
   labels = np.concatenate(
     [np.repeat([1, 0], pair) for pair in zip(found.events, found.others)]
@@ -77,11 +77,28 @@ def test_few_examples_have_wide_intervals_or_no_statistic():
   found = risk.Risks.of(risk.counts(probs, y), 1)
   area, low, high = found.auroc()
   assert area == high == 1 and low < 0.6
-  # A separable table has no largest likelihood.
-  assert found.fit((0, 1)) is None and found.fit((0, 1), (1, 0)) is not None
-  nothing = found._replace(events=0 * found.events)
-  assert nothing.auroc() is None and nothing.fit((1,)) is None
-  assert nothing.row(0.1)['sensitivity'] is None
+  # A separable table has no largest likelihood, also with a tie at its border.
+  tied = risk.Risks(np.array([-1.0, 2.0]), np.array([0, 5]), np.array([5, 1]))
+  for each in (found, tied):
+    row = each.row(0.1)
+    assert row['slope'] is None and np.isfinite(row['intercept'])
+  assert np.isfinite(found.fit((4, 1))).all()
+  for empty in ('events', 'others'):
+    nothing = found._replace(**{empty: 0 * found.events})
+    row = nothing.row(0.1)
+    assert row['auroc'] is row['intercept'] is row['slope'] is None
+  assert row['specificity'] is None
+
+
+def test_the_fit_converges_from_a_very_wrong_start():
+  # Newton's method without shorter steps diverges here.
+  z = np.array([-9.0, -8.0, 8.0, 9.0])
+  found = risk.Risks(z, np.array([50, 50, 0, 1]), np.array([1, 0, 50, 50]))
+  mapping, errors = found.fit((0, 0))
+  p = special.expit(mapping @ [z, np.ones(4)])
+  residual = (found.events + found.others) * p - found.events
+  np.testing.assert_allclose([residual.sum(), residual @ z], 0, atol=1e-6)
+  assert mapping[0] < 0 and np.isfinite(errors).all()
 
 
 @pytest.mark.parametrize('how', [*risk.RECALIBRATIONS])
@@ -121,10 +138,13 @@ def test_the_event_is_the_rarer_class_unless_it_is_named():
     assert found.threshold == pytest.approx(rate, abs=1e-3)
   for choice, classes, has_held in (
     (risk.Choice('maybe'), CLASSES, True),
+    (risk.Choice(threshold=0.2), ('yes', 'no', 'maybe'), True),
     (risk.Choice(recalibrate='platt'), CLASSES, False),
     (risk.Choice('yes'), ('yes', 'no', 'maybe'), True),
   ):
-    with pytest.raises(ValueError, match=r'--event|--recalibrate'):
+    with pytest.raises(
+      ValueError, match=r'--event|--risk_threshold|--recalibrate'
+    ):
       risk.check(choice, classes, has_held)
 
 
