@@ -54,12 +54,7 @@ def log_odds(probs: np.ndarray, event: int) -> np.ndarray:
 def counts(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
   """Returns the number of examples by class and log odds of the second class.
 
-  Args:
-    probs: `[num_examples, num_classes]`.
-    y: `[num_examples]`, integer labels.
-
-  Returns:
-    `[2, NUM_BINS]` integers; `[2, 0]` if there are not two classes.
+  The result is `[2, NUM_BINS]`, or `[2, 0]` if there are not two classes.
   """
   if probs.shape[1] != 2:
     return np.zeros([2, 0], np.int64)
@@ -146,21 +141,6 @@ class Risks(NamedTuple):
     inside = areas[(areas - area) ** 2 <= _NORMAL_95**2 * variance]
     return area, inside.min(), inside.max()
 
-  def confusion(self, threshold: float) -> dict[str, tuple[int, int]]:
-    """Returns numerators and denominators at a threshold of the risk.
-
-    An example is positive if its risk is at least `threshold`, in (0, 1).
-    """
-    positive = self.log_odds >= special.logit(threshold)
-    hits, alarms = (int(n[positive].sum()) for n in self[1:])
-    misses, rest = (int(n[~positive].sum()) for n in self[1:])
-    return {
-      'sensitivity': (hits, hits + misses),
-      'specificity': (rest, rest + alarms),
-      'positive_predictive_value': (hits, hits + alarms),
-      'negative_predictive_value': (rest, rest + misses),
-    }
-
   def groups(self, most: int = 5) -> list[tuple[float, int, int]]:
     """Returns mean risk, events and size of groups of similar risk and size."""
     log_odds, events, others = (n[np.argsort(self.log_odds)] for n in self)
@@ -177,23 +157,34 @@ class Risks(NamedTuple):
   def row(self, threshold: float) -> dict[str, Any]:
     """Returns the statistics; None for an unknown one.
 
-    The intercept is that of a fit with slope 1, and the slope that of a fit of
-    both [3].
+    An example is positive if its risk is at least `threshold`, in (0, 1). The
+    intercept is that of a fit with slope 1, and the slope that of a fit of both
+    [3].
     """
-    size, events = self.events + self.others, int(self.events.sum())
+    size = self.events + self.others
+    positive = self.log_odds >= special.logit(threshold)
+    hits, alarms = (int(n[positive].sum()) for n in self[1:])
+    misses, rest = (int(n[~positive].sum()) for n in self[1:])
     row: dict[str, Any] = {
       'num_examples': int(size.sum()),
-      'num_events': events,
+      'num_events': hits + misses,
       'mean_risk': float(size @ special.expit(self.log_odds) / size.sum()),
+      **_interval('auroc', self.auroc()),
     }
-    row |= _interval('auroc', self.auroc())
-    for name, (part, whole) in self.confusion(threshold).items():
+    for name, part, other in (
+      ('sensitivity', hits, misses),
+      ('specificity', rest, alarms),
+      ('positive_predictive_value', hits, alarms),
+      ('negative_predictive_value', rest, misses),
+    ):
+      whole = part + other
       row |= {name: part / whole if whole else None, f'{name}_of': whole}
     # Without events or others, the likelihood has no maximum in the intercept;
     # if a threshold separates them, it has none in the slope.
-    some, rest = (self.log_odds[n > 0] for n in self[1:])
-    both = bool(some.size and rest.size)
-    mixed = both and some.min() < rest.max() and rest.min() < some.max()
+    with_event, without = (self.log_odds[n > 0] for n in self[1:])
+    both = bool(with_event.size and without.size)
+    mixed = both and min(with_event) < max(without)
+    mixed = mixed and min(without) < max(with_event)
     for name, place, is_known, precision in (
       ('intercept', 1, both, (_FIXED, 0)),
       ('slope', 0, mixed, (0, 0)),
@@ -278,7 +269,7 @@ class Risk(NamedTuple):
       held: `counts` of the calibration examples by site; may be empty.
       test: `counts` of all test examples.
     """
-    whole = sum(held.values()) if held else test
+    whole: Any = sum(held.values()) if held else test
     sizes = whole.sum(-1)
     event = int(sizes[1] <= sizes[0])
     if choice.event:
@@ -291,7 +282,7 @@ class Risk(NamedTuple):
       for name, found in {'': whole, **held}.items():
         precision = RECALIBRATIONS[choice.recalibrate]
         fitted, _ = Risks.of(found, event).fit(precision, maps[''])
-        maps[name] = tuple(map(float, fitted))
+        maps[name] = (*fitted.round(9).tolist(),)
     return cls(
       classes[event], choice.threshold or round(rate, 3), choice.recalibrate,
       maps,
