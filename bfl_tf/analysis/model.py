@@ -604,7 +604,9 @@ class Ensemble(Trained):
     raise AttributeError(name)
 
   def personal(self, client):
-    return Ensemble([run.personal(client) for run in self.runs])
+    own = Ensemble([run.personal(client) for run in self.runs])
+    own.risk = self.risk if self.needs_site else None
+    return own
 
   @property
   def has_personal_models(self):

@@ -41,7 +41,7 @@ _FIXED = 1e15
 RECALIBRATIONS = {'temperature': (4.0, _FIXED), 'platt': (4.0, 1.0)}
 ALL = 'all examples'
 _IDENTITY = (1.0, 0.0)
-_NORMAL_95 = 1.959964
+_NORMAL_95 = metrics.half_width(0.95)
 _MOST_STEPS = 100
 
 
@@ -282,7 +282,8 @@ class Risk(NamedTuple):
       for name, found in {'': whole, **held}.items():
         precision = RECALIBRATIONS[choice.recalibrate]
         fitted, _ = Risks.of(found, event).fit(precision, maps[''])
-        maps[name] = (*fitted.round(9).tolist(),)
+        # The sum changes -0.0 into 0.0.
+        maps[name] = (*(fitted.round(9) + 0.0).tolist(),)
     return cls(
       classes[event], choice.threshold or round(rate, 3), choice.recalibrate,
       maps,
