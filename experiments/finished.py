@@ -42,9 +42,14 @@ def model(
       global model.
   """
   trained = analysis.load(path)
-  if not site or (site in reported and not trained.has_personal_models):
+  known = reported if reported and not trained.has_personal_models else ()
+  if not site or site in known:
     trained.check_usable()
     return trained
+  if known:
+    raise ValueError(
+      f'--site={site} is not in the report: choose {" or ".join(known)}.'
+    )
   try:
     return trained.personal(site)
   except ValueError as error:

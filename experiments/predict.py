@@ -48,8 +48,9 @@ _EVENT = flags.DEFINE_string(
 _LIMITS = flags.DEFINE_string(
   'limits',
   '',
-  'Path of a .csv file with the columns column, low and high. The output '
-  'column warning names the columns of a row outside of these limits.',
+  'Path of a .csv file with the columns column, low and high; an empty cell is '
+  'no limit. The output column warning names the columns of a row outside of '
+  'these limits.',
 )
 _LIMITS_FROM = flags.DEFINE_string(
   'limits_from',
@@ -82,14 +83,10 @@ def main() -> None:
       command_line.fail(f'--{flag.name} is missing: name a file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   known, found = prediction_sets.read(run), risk.read(run)
-  reported = {*(known.thresholds if known and known.by == 'site' else ()),
-              *(found.maps if found else ())}  # fmt: skip
-  trained = finished.model(run, _SITE.value, reported)
-  if _EVENT.value not in ('', *trained.task.classes):
-    raise ValueError(
-      f'--event={_EVENT.value} is no class: choose one of '
-      f'{", ".join(trained.task.classes)}.'
-    )
+  by_site = known.thresholds if known and known.by == 'site' else {}
+  reported = dict.fromkeys([*by_site, *(found.maps if found else ())])
+  trained = finished.model(run, _SITE.value, [*filter(None, reported)])
+  risk.check(risk.Choice(_EVENT.value), trained.task.classes, True)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   limits, new_limits = _read_limits(trained)
@@ -98,7 +95,7 @@ def main() -> None:
   sets = _read_sets(run, trained)
   if trained.has_recalibration:
     print(
-      f'The probability of {trained.risk.event} is recalibrated by '
+      f'The risk of {trained.named(trained.risk.event)} is recalibrated by '
       f'{trained.risk.recalibrate}, for {_SITE.value or "all sites"}'
     )
   prediction = _predict(trained, x)
@@ -276,14 +273,18 @@ def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
     header = ['column', 'low', 'high']
     csv_files.check_columns(f'--limits={path}', table, header, 'but needs it')
     limits = {}
-    for row, (name, *ends) in table[header].iterrows():
-      low, high = notation.DEFAULT.numbers(ends)
-      if name not in numbers or not low <= high:
+    for row, (name, low, high) in table[header].iterrows():
+      # An empty cell is no limit.
+      ends = np.where(
+        [not low, not high], [-np.inf, np.inf],
+        notation.DEFAULT.numbers([low, high]),
+      )  # fmt: skip
+      if name not in numbers or not ends[0] <= ends[1]:
         raise ValueError(
           f'--limits={path}: row {row} must have low <= high and a column of '
           f'numbers of the run: {", ".join(numbers)}.'
         )
-      limits[name] = (low, high)
+      limits[name] = tuple(ends)
     return limits, ''
   if pathlib.Path(path).exists():
     raise ValueError(

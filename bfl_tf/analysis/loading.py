@@ -21,8 +21,7 @@ class LoadedRun(NamedTuple):
   Attributes:
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
-    sets_by: Which groups have thresholds of their own, as in
-      `PredictionSets.of`.
+    sets_by: Groups of thresholds, as in `PredictionSets.of`.
     rounds: Numbers of accepted and of requested updates, by client.
   """
 
@@ -44,23 +43,28 @@ class LoadedRun(NamedTuple):
     return type(found[0])(*(np.concatenate(v)[order] for v in zip(*found)))
 
   def held_counts(
-    self, prediction: model.AnyPrediction, share: data.Split
-  ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns `site_statistics.held_counts` of a predicted share, by site."""
+    self, share: data.Split, prediction: model.AnyPrediction | None = None
+  ) -> dict[str, site_statistics.HeldCounts]:
+    """Returns the counts of a share by site.
+
+    Args:
+      prediction: Predictions of the share; by default those of `predict`.
+    """
     sites = share.sites or [('', np.arange(len(share.y)))]
+    prediction = prediction or self.predict(share)
     return {
-      name: site_statistics.held_counts(
+      name: site_statistics.HeldCounts.of(
         model.take(prediction, rows), share.y[rows], self.score
       )
       for name, rows in sites
     }
 
   def sets(
-    self, found: Mapping[str, Mapping[str, np.ndarray]]
+    self, held: Mapping[str, site_statistics.HeldCounts]
   ) -> prediction_sets.PredictionSets:
-    """Returns prediction sets from the `held_counts` of sites."""
+    """Returns prediction sets from the counts of sites."""
     return prediction_sets.PredictionSets.of(
-      {name: each['counts'] for name, each in found.items()},
+      {name: each.counts for name, each in held.items()},
       self.trained.num_samples(),
       self.score,
       self.sets_by,
@@ -94,8 +98,7 @@ def load_run(
       for numeric labels.
     min_site_examples: Minimum number of test examples of a site; smaller sites
       are left out.
-    sets_by: Which groups have thresholds of their own, as in
-      `PredictionSets.of`.
+    sets_by: Groups of thresholds, as in `PredictionSets.of`.
 
   Raises:
     ValueError: The directory cannot be loaded, as by `load`, or contains a

@@ -168,6 +168,11 @@ class Prediction(NamedTuple):
   aleatoric_uncertainty: np.ndarray
   epistemic_uncertainty: np.ndarray
 
+  def with_probs(self, probs: np.ndarray) -> Prediction:
+    """Returns a copy with other probabilities and their entropy."""
+    entropy = metrics.normalized_entropy(probs)
+    return self._replace(probs=probs, normalized_entropy=entropy)
+
 
 class NumericPrediction(NamedTuple):
   """Predictions of numbers, in the unit of the label.
@@ -286,12 +291,14 @@ class Trained:
 
     A client that was never sampled has that of its initial memory.
     """
+    memory = self.memory(client)
     if not self.has_personal_models:
       raise ValueError(
         'the clients of this run have no personal models: use --method=fedbn, '
-        'or bfl-tf report --personalize_epochs.'
+        'or bfl-tf report with --personalize_epochs, --sets_by=site or '
+        '--recalibrate.'
       )
-    return self.with_memory(self.memory(client))
+    return self.with_memory(memory)
 
   def with_memory(self, memory: Mapping[str, Any] | None) -> Trained:
     """Returns the personal model of a client with this memory."""
@@ -439,8 +446,6 @@ class Trained:
   ) -> np.ndarray:
     """Returns quantiles of the probabilities over samples of the posterior.
 
-    Other arguments are as in `predict` and `calibrated`.
-
     Args:
       levels: Levels of the quantiles, in [0, 1].
       calibrated: Whether to apply `calibrated` to each sample.
@@ -448,12 +453,10 @@ class Trained:
     Returns:
       `[num_levels, num_examples, num_classes]`.
     """
-    probs = []
-    for each in self.samples(x, num_samples):
-      found: Any = self.of_moments(each)
-      found = self.calibrated(found, site) if calibrated else found
-      probs.append(found.probs)
-    return np.quantile(probs, levels, axis=0)
+    found: Any = map(self.of_moments, self.samples(x, num_samples))
+    if calibrated:
+      found = (self.calibrated(each, site) for each in found)
+    return np.quantile([each.probs for each in found], levels, axis=0)
 
   def calibrated(
     self, prediction: AnyPrediction, site: str = ''
@@ -469,10 +472,9 @@ class Trained:
       ValueError: The run has no calibration examples.
     """
     if isinstance(prediction, Prediction) and self.has_recalibration:
-      assert self.risk is not None
-      probs = self.risk.apply(prediction.probs, self.task.classes, site)
-      return prediction._replace(
-        probs=probs, normalized_entropy=metrics.normalized_entropy(probs)
+      risk: Any = self.risk
+      return prediction.with_probs(
+        risk.apply(prediction.probs, self.task.classes, site)
       )
     if self.temperature is None or self.needs_site:
       raise ValueError(
@@ -486,15 +488,17 @@ class Trained:
         mean, self.temperature * scale, *(square * v for v in variances)
       )
     probs = metrics.tempered(prediction.probs, self.temperature)
-    probs = probs.astype(np.float32)
-    return prediction._replace(
-      probs=probs, normalized_entropy=metrics.normalized_entropy(probs)
-    )
+    return prediction.with_probs(probs.astype(np.float32))
 
   @property
   def has_recalibration(self) -> bool:
     """Whether a report has fitted a recalibration of the risk."""
-    return self.risk is not None and bool(self.risk.recalibrate)
+    return bool(self.risk and self.risk.recalibrate)
+
+  def named(self, label: str) -> str:
+    """Returns a class with the column of a table: `died = yes`."""
+    column = self.config.label_column
+    return f'{column} = {label}' if self.task.features else label
 
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.
@@ -600,7 +604,9 @@ class Ensemble(Trained):
     raise AttributeError(name)
 
   def personal(self, client):
-    return Ensemble([run.personal(client) for run in self.runs])
+    own = Ensemble([run.personal(client) for run in self.runs])
+    own.risk = self.risk if self.needs_site else None
+    return own
 
   @property
   def has_personal_models(self):

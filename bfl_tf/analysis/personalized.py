@@ -123,7 +123,7 @@ def _with_sets(run, models, rule) -> Iterator[Personalized]:
     if len(rows):
       own = run.trained.replace(found.model)
       share = held.take(rows)
-      counts = run.held_counts(own.predict(share.x), share)
+      counts = run.held_counts(share, own.predict(share.x))
       found = found._replace(sets=run.sets(counts))
     yield found
 

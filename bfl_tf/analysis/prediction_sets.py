@@ -11,6 +11,7 @@ alone.
 """
 
 from collections.abc import Mapping, Sequence
+import itertools
 import json
 import os
 import pathlib
@@ -63,8 +64,7 @@ class PredictionSets(NamedTuple):
     """Merges the counts of sites.
 
     Args:
-      counts: `[num_classes, num_bins]` integers of each site, as returned by
-        `site_statistics.score_counts`.
+      counts: `site_statistics.score_counts` of each site.
       by: One of `GROUPS`. Empty: `class` for two classes of which one has less
         than 20 % of the examples, otherwise `all`.
       classes: Names of the classes.
@@ -79,24 +79,23 @@ class PredictionSets(NamedTuple):
       groups |= zip(counts, every.sum(1))
     if by == 'class':
       groups |= zip(map(str, classes), every.sum(0), strict=True)
-    limits = {
-      name: tuple(
+    limits, numbers = {}, {}
+    for name, own in groups.items():
+      numbers[name] = int(own.sum())
+      # Without calibration examples, a set has the class always.
+      limits[name] = tuple(
         metrics.threshold(own, 1 - level) if own.any() else 1.0
         for level in LEVELS
       )
-      for name, own in groups.items()
-    }
-    numbers = {name: int(own.sum()) for name, own in groups.items()}
     return cls(LEVELS, limits, numbers, num_samples, score, by)
 
   @classmethod
   def of_limits(cls, limits: np.ndarray, score: str) -> 'PredictionSets':
     """Returns sets with these `limits`, without their numbers of examples."""
+    groups = {'': limits[:, 0], **{str(k): v for k, v in enumerate(limits.T)}}
+    found = {name: tuple(own) for name, own in groups.items()}
     by = 'all' if limits.shape[1] == 1 else 'class'
-    groups = np.concatenate([limits[:, :1], limits], axis=1).T
-    names = ['', *map(str, range(limits.shape[1]))] if by == 'class' else ['']
-    found = {name: tuple(own) for name, own in zip(names, groups)}
-    return cls(LEVELS, found, dict.fromkeys(names, 0), 0, score, by)
+    return cls(LEVELS, found, {}, 0, score, by)
 
   def at(self, site: str) -> 'PredictionSets':
     """Returns the sets of a site; a site without examples has those of all."""
@@ -115,22 +114,16 @@ class PredictionSets(NamedTuple):
     return np.array([self.thresholds[name] for name in names]).T
 
   def classes(self, probs: np.ndarray) -> list[np.ndarray]:
-    """Returns whether the set of an example contains a class, by level.
+    """Returns for each level whether the sets of examples contain a class.
 
-    Args:
-      probs: `[num_examples, num_classes]`, predictive probabilities.
-
-    Returns:
-      For each level, booleans `[num_examples, num_classes]`.
+    Each array of booleans has the shape of `probs`, `[num_examples,
+    num_classes]`.
     """
     scores = metrics.set_scores(probs, self.score)
     return [scores <= limits for limits in self.limits]
 
   def half_widths(self) -> list[float]:
-    """Returns the half width of each level's intervals, for numeric labels.
-
-    The unit is the predictive standard deviation.
-    """
+    """Returns half widths of intervals, in predictive standard deviations."""
     return [conformal.interval_half_width(limit) for (limit,) in self.limits]
 
   def is_enough(self, level: float) -> bool:
@@ -139,11 +132,11 @@ class PredictionSets(NamedTuple):
 
   def informative(self) -> 'PredictionSets':
     """Returns a copy without the levels whose sets all contain every label."""
-    kept = [n for n, level in enumerate(self.levels) if self.is_enough(level)]
+    kept = [*map(self.is_enough, self.levels)]
     return self._replace(
-      levels=tuple(self.levels[number] for number in kept),
+      levels=(*itertools.compress(self.levels, kept),),
       thresholds={
-        name: tuple(limits[number] for number in kept)
+        name: (*itertools.compress(limits, kept),)
         for name, limits in self.thresholds.items()
       },
     )

@@ -1,6 +1,7 @@
 """Output of a report on sites: tables, plots and printed lines."""
 
 from collections.abc import Iterator
+import itertools
 import json
 import pathlib
 from typing import Any
@@ -44,14 +45,13 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
       figure.savefig(folder / f'{name}.png')
     text = report_page.page(path.resolve().name, report, folder)
     files.write_text(folder / 'report.html', text)
+    # A file of an earlier report may not remain.
+    for name in (run_files.CONFORMAL, run_files.RISK):
+      (path / name).unlink(missing_ok=True)
     if report.sets:
       prediction_sets.write(path, report.sets)
-    else:
-      (path / run_files.CONFORMAL).unlink(missing_ok=True)
     if report.risk:
       risk.write(path, report.risk)
-    else:
-      (path / run_files.RISK).unlink(missing_ok=True)
     scores = json.dumps(reports.scores_by_name(report), indent=2)
     files.write_text(folder / run_files.SCORES, scores + '\n')
 
@@ -69,7 +69,7 @@ def lines(
   for client in directory.absent(path):
     yield f'warning: no accepted update of {client}'
   if report.risk:
-    yield from _risk_lines(report.risk)
+    yield from _risk_lines(report)
   if report.of_personal:
     yield 'The scores and sets are those of the personal models.'
   if not report.sites:
@@ -100,37 +100,33 @@ def _threshold_lines(sets):
       f'sets by class: {share:.0%} of the calibration examples are {rare} '
       '(--sets_by=all: one threshold)'
     )
-  for at, level in enumerate(sets.levels):
-    for name, limits in sets.thresholds.items():
-      if sets.by == 'class' and not name:
-        continue
-      group = f', {sets.by} {name}' if name else ''
-      number = f'from {sets.num_examples[name]} calibration examples'
-      if sets.score == prediction_sets.RESIDUAL:
-        half = metrics.interval_half_width(limits[at])
-        yield (
-          f'{100 * level:g} % intervals{group}: prediction ± {half:.3g} '
-          f'standard deviations, {number}'
-        )
-        continue
-      what = f'the most probable class and more classes by {sets.score}'
-      least = metrics.smallest_probability(limits[at])
-      if sets.score == 'lac' and least < 0.5 and limits[at] < 1:
-        what += f' from a probability of {least:.3g}'
-      few = '; they are too few, so that a set has all classes'
-      yield (
-        f'{100 * level:g} % sets{group}: {what}, {number}'
-        f'{few if limits[at] == 1 else ""}'
-      )
+  groups = [k for k in sets.thresholds if k or sets.by != 'class']
+  for (at, level), name in itertools.product(enumerate(sets.levels), groups):
+    limit, kind = sets.thresholds[name][at], 'sets'
+    least = metrics.smallest_probability(limit)
+    what = f'the most probable class and more classes by {sets.score}'
+    if sets.score == prediction_sets.RESIDUAL:
+      half, kind = metrics.interval_half_width(limit), 'intervals'
+      what = f'prediction ± {half:.3g} standard deviations'
+    elif limit == 1:
+      what = 'all classes' if sets.by != 'class' else f'always {name}'
+    elif sets.score == 'lac' and least < 0.5:
+      what += f' from a probability of {least:.3g}'
+    yield (
+      f'{100 * level:g} % {kind}{f", {sets.by} {name}" if name else ""}: '
+      f'{what}, from {sets.num_examples[name]} calibration examples'
+      f'{", which are too few" if limit == 1 else ""}'
+    )
 
 
-def _risk_lines(found):
+def _risk_lines(report):
+  found = report.risk
   yield (
-    f'risk of {found.event}: an example is positive from {found.threshold:g} '
+    f'risk of {report.event}: an example is positive from {found.threshold:g} '
     '(--event, --risk_threshold); intervals are in risk.csv'
   )
-  if found.recalibrate:
-    for site, (slope, intercept) in found.maps.items():
+  for site, (slope, intercept) in found.maps.items():
+    if found.recalibrate:
       yield (
         f'recalibration of {site or risk.ALL}: log odds = {slope:.3f} * log '
         f'odds {intercept:+.3f}'
@@ -173,7 +169,7 @@ def figures(report: reports.Report) -> dict[str, Any]:
     )
   if report.risk:
     groups = {k or risk.ALL: v.groups() for k, v in report.curves.items()}
-    drawn['risk'] = plots.risk_curves(groups, report.risk.event)
+    drawn['risk'] = plots.risk_curves(groups, report.event)
   return drawn
 
 

@@ -1,12 +1,10 @@
 """Scores of a run's model on the test examples of each site."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 import types
 from typing import Any
-
-import numpy as np
 
 from bfl_tf.analysis import (
   loading,
@@ -42,6 +40,7 @@ class Report:
     risks: Statistics of the risk of all examples, then of each site.
     curves: Test examples by the log odds of the event, after recalibration, of
       each site; the key `''` is for all.
+    event: Name of the event, with its column in a table: `died = yes`.
   """
 
   sites: list[Row]
@@ -56,6 +55,7 @@ class Report:
   curves: Mapping[str, risk_lib.Risks] = dataclasses.field(
     default_factory=dict, compare=False
   )
+  event: str = ''
 
   @classmethod
   def of(
@@ -66,17 +66,18 @@ class Report:
     sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
-    held: Mapping[str, Mapping[str, np.ndarray]] = types.MappingProxyType({}),
+    held: Mapping[str, site_statistics.HeldCounts] = types.MappingProxyType({}),
     choice: risk_lib.Choice = risk_lib.DEFAULT,
-    facts: Mapping[str, Row] = types.MappingProxyType({}),
+    rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
+    missing: Mapping[str, float] = types.MappingProxyType({}),
   ) -> 'Report':
     """Builds the tables.
 
     Args:
       client_names: Site of each client; empty if clients are not sites.
-      held: `site_statistics.held_counts` of calibration examples, by site.
-      choice: Choices for the risk.
-      facts: More columns of the table of risks, by site.
+      held: Counts of calibration examples, by site.
+      rounds: Numbers of accepted and of requested updates, by site.
+      missing: Fraction of missing cells in the training rows, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
@@ -94,22 +95,28 @@ class Report:
         for number, name in enumerate(trained.task.classes)
       ]
     whole = {'over': 'all examples', **together.row(sets)}
-    over_sites = _summary(sites, drawn[-1] if drawn else ())
-    table = [whole, *over_sites]
+    table = [whole, *_summary(sites, drawn[-1] if drawn else ())]
     report = cls(sites, classes, table, together, sets, {}, trained.needs_site)
-    if not classes or len(classes) != 2:
+    if len(classes) != 2:
       return report
     names = trained.task.classes
     every: Any = {'': together, **statistics}
-    test = {site: of_site.risk for site, of_site in every.items()}
     found = risk_lib.Risk.of(
-      choice, names, {k: v['risk'] for k, v in held.items()}, test['']
+      choice, names, {k: v.risk for k, v in held.items()}, every[''].risk
+    )
+    columns = ('updates', 'updates_requested')
+    facts = _merged(
+      ((site, dict(zip(columns, pair))) for site, pair in rounds.items()),
+      ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(found.event)
-    raw = {k: risk_lib.Risks.of(v, event) for k, v in test.items()}
-    curves = {k: v.recalibrated(found.maps['']) for k, v in raw.items()}
+    raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
     return dataclasses.replace(
-      report, risk=found, risks=found.rows(raw, facts), curves=curves
+      report,
+      risk=found,
+      risks=found.rows(raw, facts),
+      curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
+      event=trained.named(found.event),
     )
 
   def poorly_covered(self, level: float) -> list[Row]:
@@ -142,20 +149,21 @@ def report(
     calibrated: Whether to score the global model with the fitted temperature.
       Prediction sets are then left out: their guarantee needs probabilities
       that do not depend on the calibration examples.
-    choice: Choices for the risk of an event, for two classes.
   """
   trained, test = run.trained, run.test
   held = run.calibration
   risk_lib.check(choice, trained.task.classes, held is not None)
   prediction, y, sets = run.predict(test), test.y, None
+  counts = run.held_counts(held) if held else {}
   if calibrated:
     prediction = trained.calibrated(prediction)
   elif held:
-    sets = run.sets(run.held_counts(run.predict(held), held))
-  # A recalibration may also use the examples that chose the posterior factor,
-  # because sets have probabilities without it.
-  held = run.dataset.calibration or held
-  has_risk = trained.task.num_classes == 2
+    sets = run.sets(counts)
+  every = run.dataset.calibration
+  if every and every is not held and trained.task.num_classes == 2:
+    # A recalibration may also use the examples that chose the posterior factor,
+    # because sets have probabilities without it.
+    counts = run.held_counts(every)
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)
@@ -187,27 +195,11 @@ def report(
       _personal_scores(run),
       _own_scores(run, personalized),
     ),
-    run.held_counts(run.predict(held), held) if held and has_risk else {},
+    counts,
     choice,
-    facts(run.rounds, missing),
+    run.rounds,
+    missing,
   )
-
-
-def facts(
-  rounds: Mapping[str, tuple[int, int]], missing: Mapping[str, float]
-) -> dict[str, Row]:
-  """Returns updates and missing cells of each site, as columns by site.
-
-  Args:
-    rounds: Numbers of accepted and of requested updates, by site.
-    missing: Fraction of missing cells in the training rows, by site.
-  """
-  found: dict[str, Row] = {site: {} for site in (*rounds, *missing)}
-  for site, pair in rounds.items():
-    found[site] |= dict(zip(('updates', 'updates_requested'), pair))
-  for site, fraction in missing.items():
-    found[site]['missing'] = fraction
-  return found
 
 
 def scores_by_name(found: Report) -> dict[str, float]:
@@ -288,36 +280,26 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
   """Yields the mean, worst and standard deviation over sites, if any."""
   if not sites:
     return
-  # Rows differ in their columns: some sites may lack a personalized model.
-  every = dict.fromkeys(name for row in sites for name in row)
-  others = ('site', 'num_examples', 'rounds_selected', 'own_weight')
+  import pandas
 
-  def over(what: str, function: Callable, rows=sites) -> Row:
-    found: Row = {'over': what}
-    for name in every:
-      values = [row[name] for row in rows if row.get(name) is not None]
-      if name not in others and values:
-        found[name] = float(function(name, values))
-    return found
-
-  def mean(_, values):
-    return np.mean(values)
-
-  def worst(name, values):
-    large = any(part in name for part in _WORSE_IF_LARGE)
-    return max(values) if large else min(values)
-
-  def spread(_, values):
-    with np.errstate(invalid='ignore'):  # Intervals may be unbounded.
-      return np.std(values, ddof=1) if len(values) > 1 else 0.0
-
-  yield over('mean of all sites', mean)
-  yield over('worst site', worst)
+  table = pandas.DataFrame(sites)
+  others = ['site', 'num_examples', 'rounds_selected', 'own_weight']
+  scores = table.drop(columns=others, errors='ignore').astype(float)
+  large = scores.columns.str.contains('|'.join(_WORSE_IF_LARGE))
+  found = {
+    'mean of all sites': scores.mean(),
+    'worst site': scores.max().where(large, scores.min()),
+  }
   if len(sites) > 1:
-    yield over('standard deviation of sites', spread)
+    # Some sites may lack a personalized model.
+    spread = scores.std().where(scores.count() != 1, 0.0)
+    found['standard deviation of sites'] = spread
   if last:
-    chosen = [row for row in sites if row['site'] in last]
-    yield over('mean of the sites selected last', mean, chosen)
+    chosen = scores[table['site'].isin(last)]
+    found['mean of the sites selected last'] = chosen.mean()
+  for what, values in found.items():
+    known: dict[Any, float] = values.dropna().to_dict()
+    yield {'over': what, **known}
 
 
 def _drawn(config, names) -> list[list[str]]:

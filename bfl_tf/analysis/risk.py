@@ -21,7 +21,6 @@ they are the fit of all sites.
 """
 
 from collections.abc import Mapping, Sequence
-import functools
 import json
 import os
 import pathlib
@@ -36,13 +35,14 @@ from bfl_tf import files, metrics, run_files
 _EDGES = np.linspace(-10, 10, 401)
 _CENTERS = (_EDGES[1:] + _EDGES[:-1]) / 2
 NUM_BINS = _CENTERS.size
-RECALIBRATIONS = {'temperature': (0,), 'platt': (0, 1)}
+# Precisions of the priors of slope and intercept. A parameter with a very large
+# one is not fitted.
+_FIXED = 1e15
+RECALIBRATIONS = {'temperature': (4.0, _FIXED), 'platt': (4.0, 1.0)}
 ALL = 'all examples'
 _IDENTITY = (1.0, 0.0)
-_NORMAL_95 = 1.959964
+_NORMAL_95 = metrics.half_width(0.95)
 _MOST_STEPS = 100
-# Of the priors of slope and intercept.
-_PRECISIONS = (1 / 0.5**2, 1.0)
 
 
 def log_odds(probs: np.ndarray, event: int) -> np.ndarray:
@@ -54,12 +54,7 @@ def log_odds(probs: np.ndarray, event: int) -> np.ndarray:
 def counts(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
   """Returns the number of examples by class and log odds of the second class.
 
-  Args:
-    probs: `[num_examples, num_classes]`.
-    y: `[num_examples]`, integer labels.
-
-  Returns:
-    `[2, NUM_BINS]` integers; `[2, 0]` if there are not two classes.
+  The result is `[2, NUM_BINS]`, or `[2, 0]` if there are not two classes.
   """
   if probs.shape[1] != 2:
     return np.zeros([2, 0], np.int64)
@@ -84,136 +79,120 @@ class Risks(NamedTuple):
 
   @classmethod
   def of(cls, found: np.ndarray, event: int) -> 'Risks':
-    """Returns the examples of `counts`.
-
-    Args:
-      event: Number of the class that is the event, 0 or 1.
-    """
+    """Returns the examples of `counts`; `event` is the class 0 or 1."""
     points = np.nonzero(found.sum(0))[0]
     signed = _CENTERS[points] * (1 if event else -1)
     return cls(signed, found[event, points], found[1 - event, points])
 
-  def merge(self, other: 'Risks') -> 'Risks':
-    """Returns the examples of both."""
-    return Risks(*map(np.concatenate, zip(self, other)))
-
   def recalibrated(self, mapping: Sequence[float]) -> 'Risks':
     """Returns the examples with slope * log odds + intercept."""
-    slope, intercept = mapping
-    return self._replace(log_odds=slope * self.log_odds + intercept)
+    return self._replace(log_odds=mapping[0] * self.log_odds + mapping[1])
 
   def fit(
-    self, free: Sequence[int], prior: Sequence[float] | None = None
-  ) -> tuple[np.ndarray, np.ndarray] | None:
+    self,
+    precision: Sequence[float],
+    center: Sequence[float] = _IDENTITY,
+  ) -> tuple[np.ndarray, np.ndarray]:
     """Fits slope and intercept of a logistic regression by Newton's method.
 
     Args:
-      free: Fitted parameters: 0 is the slope, 1 the intercept. The other one
-        stays at that of the identity, 1 or 0.
-      prior: Means of the normal priors; None for no prior.
+      precision: Precisions of the normal priors of slope and intercept.
+      center: Means of these priors.
 
     Returns:
-      Slope and intercept `[2]`, and their standard errors, 0 if not fitted.
-      None if the likelihood has no maximum.
+      Slope and intercept `[2]`, and their standard errors.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others
-    precision = np.array([0.0, 0.0] if prior is None else _PRECISIONS)
-    center = np.array(_IDENTITY if prior is None else prior, float)
-    found, errors, free = center.copy(), np.zeros(2), list(free)
+    found = np.array(center)
     for _ in range(_MOST_STEPS):
       p = special.expit(found @ x)
       gradient = x @ (total * p - self.events) + precision * (found - center)
       hessian = (x * total * p * (1 - p)) @ x.T + np.diag(precision)
-      variance = np.linalg.pinv(hessian[np.ix_(free, free)])
-      step = variance @ gradient[free]
-      # A step of at most 1 cannot leave the region where p varies.
-      found[free] -= step / max(1, np.abs(step).max())
-      if np.abs(step).max() < 1e-6:
-        errors[free] = np.sqrt(np.diag(variance))
-        return found, errors
-    return None
+      variance = np.linalg.inv(hessian)
+      step = variance @ gradient
+      change = np.abs(step @ x).max()
+      if change < 1e-9:
+        break
+      # Shorter steps where p varies: the likelihood then always increases.
+      found = found - step * np.log1p(change) / change
+    return found, np.sqrt(np.diag(variance))
 
   def auroc(self) -> tuple[float, float, float] | None:
     """Returns the AUROC and its 95 % interval, method 5 of [2].
 
     None without events or without other examples.
     """
-    from scipy import optimize
     from sklearn import metrics as sk_metrics
 
     n, m = int(self.events.sum()), int(self.others.sum())
     if not (n and m):
       return None
-    labels = np.repeat([1, 0], self.log_odds.size)
-    weights = np.concatenate([self.events, self.others])
-    area = float(
-      sk_metrics.roc_auc_score(
-        labels, np.tile(self.log_odds, 2), sample_weight=weights
-      )
+    area = sk_metrics.roc_auc_score(
+      np.repeat([1, 0], self.log_odds.size),
+      np.tile(self.log_odds, 2),
+      sample_weight=np.concatenate([self.events, self.others]),
     )
-    half = (n + m) / 2 - 1
-
-    def distance(value):
-      spread = 1 + half * ((1 - value) / (2 - value) + value / (1 + value))
-      variance = value * (1 - value) * spread / (n * m)
-      return (value - area) ** 2 - _NORMAL_95**2 * variance
-
-    # At 0 and 1, the distance of these values from themselves is 0.
-    inside = min(max(area, 1e-9), 1 - 1e-9)
-    low = optimize.brentq(distance, 0, inside) if area > 0 else 0.0
-    high = optimize.brentq(distance, inside, 1) if area < 1 else 1.0
-    return area, float(low), float(high)
-
-  def confusion(self, threshold: float) -> dict[str, tuple[int, int]]:
-    """Returns numerators and denominators at a threshold of the risk.
-
-    An example is positive if its risk is at least `threshold`, in (0, 1).
-    """
-    positive = self.log_odds >= special.logit(threshold)
-    hits, misses = self.events[positive].sum(), self.events[~positive].sum()
-    alarms, rest = self.others[positive].sum(), self.others[~positive].sum()
-    return {
-      'sensitivity': (int(hits), int(hits + misses)),
-      'specificity': (int(rest), int(rest + alarms)),
-      'positive_predictive_value': (int(hits), int(hits + alarms)),
-      'negative_predictive_value': (int(rest), int(rest + misses)),
-    }
+    # An area is in the interval if it explains the distance to the found one.
+    areas = np.append(np.linspace(0, 1, 10_001), area)
+    spread = (1 - areas) / (2 - areas) + areas / (1 + areas)
+    spread = 1 + ((n + m) / 2 - 1) * spread
+    variance = areas * (1 - areas) * spread / (n * m)
+    inside = areas[(areas - area) ** 2 <= _NORMAL_95**2 * variance]
+    return area, inside.min(), inside.max()
 
   def groups(self, most: int = 5) -> list[tuple[float, int, int]]:
     """Returns mean risk, events and size of groups of similar risk and size."""
-    order = np.argsort(self.log_odds, kind='stable')
-    total = (self.events + self.others)[order]
+    log_odds, events, others = (n[np.argsort(self.log_odds)] for n in self)
+    total = events + others
     number = max(1, min(most, total.sum() // 10))
     place = (np.cumsum(total) - total / 2) * number // total.sum()
     found = []
-    for group in np.unique(place):
-      rows = order[place == group]
-      size = (self.events + self.others)[rows]
-      mean = float(np.average(special.expit(self.log_odds[rows]), weights=size))
-      found.append((mean, int(self.events[rows].sum()), int(size.sum())))
+    for rows in (place == group for group in np.unique(place)):
+      size = total[rows].sum()
+      mean = total[rows] @ special.expit(log_odds[rows]) / size
+      found.append((float(mean), int(events[rows].sum()), int(size)))
     return found
 
   def row(self, threshold: float) -> dict[str, Any]:
     """Returns the statistics; None for an unknown one.
 
-    The intercept is that of a fit with slope 1, and the slope that of a fit of
-    both [3].
+    An example is positive if its risk is at least `threshold`, in (0, 1). The
+    intercept is that of a fit with slope 1, and the slope that of a fit of both
+    [3].
     """
-    size, events = self.events + self.others, int(self.events.sum())
+    size = self.events + self.others
+    positive = self.log_odds >= special.logit(threshold)
+    hits, alarms = (int(n[positive].sum()) for n in self[1:])
+    misses, rest = (int(n[~positive].sum()) for n in self[1:])
     row: dict[str, Any] = {
       'num_examples': int(size.sum()),
-      'num_events': events,
+      'num_events': hits + misses,
       'mean_risk': float(size @ special.expit(self.log_odds) / size.sum()),
+      **_interval('auroc', self.auroc()),
     }
-    row |= _interval('auroc', self.auroc())
-    for name, (part, whole) in self.confusion(threshold).items():
+    for name, part, other in (
+      ('sensitivity', hits, misses),
+      ('specificity', rest, alarms),
+      ('positive_predictive_value', hits, alarms),
+      ('negative_predictive_value', rest, misses),
+    ):
+      whole = part + other
       row |= {name: part / whole if whole else None, f'{name}_of': whole}
-    for name, place, free in (('intercept', 1, (1,)), ('slope', 0, (0, 1))):
+    # Without events or others, the likelihood has no maximum in the intercept;
+    # if a threshold separates them, it has none in the slope.
+    with_event, without = (self.log_odds[n > 0] for n in self[1:])
+    both = bool(with_event.size and without.size)
+    mixed = both and min(with_event) < max(without)
+    mixed = mixed and min(without) < max(with_event)
+    for name, place, is_known, precision in (
+      ('intercept', 1, both, (_FIXED, 0)),
+      ('slope', 0, mixed, (0, 0)),
+    ):
       ends = None
-      if fitted := self.fit(free):
-        error = _NORMAL_95 * fitted[1][place]
-        ends = fitted[0][place] + error * np.array([0, -1, 1])
+      if is_known:
+        found, errors = self.fit(precision)
+        ends = found[place] + _NORMAL_95 * errors[place] * np.array([0, -1, 1])
       row |= _interval(name, ends)
     return row
 
@@ -238,10 +217,10 @@ def check(choice: Choice, classes: Sequence[str], has_held: bool) -> None:
   """Raises a ValueError for a choice that a run cannot fulfil.
 
   Args:
-    classes: Names of the classes.
     has_held: Whether there are calibration examples.
   """
-  flags = [f'--{k}={v}' for k, v in choice._asdict().items() if v]
+  names = ('--event', '--risk_threshold', '--recalibrate')
+  flags = [f'{name}={value}' for name, value in zip(names, choice) if value]
   if flags and len(classes) != 2:
     raise ValueError(
       f'{flags[0]} needs labels of two classes, and the run has '
@@ -287,23 +266,24 @@ class Risk(NamedTuple):
     """Chooses the event and the threshold, and fits the recalibration.
 
     Args:
-      classes: Names of the two classes.
       held: `counts` of the calibration examples by site; may be empty.
       test: `counts` of all test examples.
     """
-    whole = np.sum([*held.values()], axis=0) if held else test
+    whole: Any = sum(held.values()) if held else test
     sizes = whole.sum(-1)
     event = int(sizes[1] <= sizes[0])
     if choice.event:
       event = classes.index(choice.event)
     # A threshold of 0 or 1 would make all examples alike.
     rate = float(np.clip(sizes[event] / sizes.sum(), 0.001, 0.999))
-    maps = {'': _IDENTITY}
+    maps: dict[str, Any] = {'': _IDENTITY}
     if choice.recalibrate:
-      free = RECALIBRATIONS[choice.recalibrate]
-      maps[''] = _fit(Risks.of(whole, event), free, _IDENTITY)
-      for name in filter(None, held):
-        maps[name] = _fit(Risks.of(held[name], event), free, maps[''])
+      # The map for all sites is the prior of those of the sites.
+      for name, found in {'': whole, **held}.items():
+        precision = RECALIBRATIONS[choice.recalibrate]
+        fitted, _ = Risks.of(found, event).fit(precision, maps[''])
+        # The sum changes -0.0 into 0.0.
+        maps[name] = (*(fitted.round(9) + 0.0).tolist(),)
     return cls(
       classes[event], choice.threshold or round(rate, 3), choice.recalibrate,
       maps,
@@ -319,17 +299,17 @@ class Risk(NamedTuple):
     """Returns recalibrated probabilities `[num_examples, 2]`."""
     event = classes.index(self.event)
     slope, intercept = self.mapping(site)
-    p = special.expit(slope * log_odds(probs, event) + intercept)
-    both = (1 - p, p) if event else (p, 1 - p)
-    return np.stack(both, 1).astype(np.float32)
+    odds = slope * log_odds(probs, event) + intercept
+    both = (-odds, odds) if event else (odds, -odds)
+    return special.expit(np.stack(both, 1)).astype(np.float32)
 
   def rows(
     self, test: Mapping[str, Risks], facts: Mapping[str, Mapping[str, Any]]
   ) -> list[dict[str, Any]]:
     """Returns the statistics of test examples, by site.
 
-    After a recalibration, they are those of the recalibration for all sites.
-    `..._before` and `..._own` are without it, and with that of each site.
+    They are after the recalibration for all sites. `..._before` and `..._own`
+    are without it, and with that of each site.
 
     Args:
       test: Test examples by site; the key `''` is for all.
@@ -337,7 +317,7 @@ class Risk(NamedTuple):
     """
     own = {k: v.recalibrated(self.mapping(k)) for k, v in test.items()}
     if sites := [each for name, each in own.items() if name]:
-      own[''] = functools.reduce(Risks.merge, sites)
+      own[''] = Risks(*map(np.concatenate, zip(*sites)))
     rows = []
     for site, before in test.items():
       row = before.recalibrated(self.maps['']).row(self.threshold)
@@ -353,12 +333,6 @@ def _interval(name, values) -> dict[str, float | None]:
   """Returns the columns of a statistic and of the ends of its interval."""
   known = [None] * 3 if values is None else map(float, values)
   return dict(zip((name, f'{name}_low', f'{name}_high'), known))
-
-
-def _fit(risks, free, prior) -> tuple[float, float]:
-  found = risks.fit(free, prior)
-  slope, intercept = prior if found is None else found[0]
-  return float(slope), float(intercept)
 
 
 def write(run_dir: str | os.PathLike, risk: Risk) -> None:

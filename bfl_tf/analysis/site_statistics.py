@@ -36,8 +36,7 @@ class SiteStatistics(NamedTuple):
       their single class.
     auroc: `[num_classes]`, one-vs-rest AUROC of a single site; NaN if unknown,
       as for several sites.
-    risk: `[2, num_bins]`, number of examples by class and log odds, as returned
-      by `risk.counts`; without bins unless there are two classes.
+    risk: `[2, num_bins]`, number of examples as returned by `risk.counts`.
   """
 
   examples: np.ndarray
@@ -275,10 +274,7 @@ def of(
 def score_counts(
   prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
 ) -> np.ndarray:
-  """Returns counts of the labels' scores by class, `[num_classes, num_bins]`.
-
-  Bins are those of `metrics.score_counts`. Numeric labels are one class.
-  """
+  """Returns `metrics.score_counts` by class; numeric labels are one class."""
   if isinstance(prediction, NumericPrediction):
     return metrics.residual_counts(prediction.evaluation(y).residual)[None]
   probs = prediction.probs
@@ -289,17 +285,35 @@ def score_counts(
   return found
 
 
-def held_counts(
-  prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
-) -> dict[str, np.ndarray]:
-  """Returns what a site sends about its calibration examples.
+class HeldCounts(NamedTuple):
+  """Counts of the calibration examples of a site.
 
-  These are `score_counts`, and `risk.counts` for two classes.
+  Attributes:
+    counts: `[num_classes, num_bins]`, as returned by `score_counts`.
+    risk: `[2, num_bins]`, number of examples as returned by `risk.counts`.
   """
-  found = {'counts': score_counts(prediction, y, score)}
-  if isinstance(prediction, Prediction) and prediction.probs.shape[1] == 2:
-    found['risk'] = risk.counts(prediction.probs, y)
-  return found
+
+  counts: np.ndarray
+  risk: np.ndarray
+
+  @classmethod
+  def of(
+    cls,
+    prediction: Prediction | NumericPrediction,
+    y: np.ndarray,
+    score: str,
+  ) -> 'HeldCounts':
+    """Returns the counts of predicted examples."""
+    probs = np.zeros([0, 0])
+    if isinstance(prediction, Prediction):
+      probs = prediction.probs
+    return cls(score_counts(prediction, y, score), risk.counts(probs, y))
+
+  def check(self, num_examples: int) -> None:
+    """Raises a ValueError if `num_examples` cannot give these counts."""
+    for counts in self:
+      if counts.size:
+        check_counts(counts, num_examples)
 
 
 def _check_bounds(found, least, most):

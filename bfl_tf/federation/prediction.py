@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -136,28 +137,21 @@ def mixture(
   workers: Sequence[training.Predictor],
   members: Sequence[weights.Weights],
   x: np.ndarray,
-  *,
-  seed: np.ndarray,
-  num_samples: int = 1,
+  **options: Any,
 ) -> training.Predictive:
-  """Predicts with the mixture of models; arguments as in `predict`."""
-  found = members_of(workers, members, x, seed=seed, num_samples=num_samples)
-  return _mixed(workers, found)
+  """Predicts with the mixture of models; options as in `predict`."""
+  return _mixed(workers, members_of(workers, members, x, **options))
 
 
 def members_of(
   workers: Sequence[training.Predictor],
   members: Sequence[weights.Weights],
   x: np.ndarray,
-  *,
-  seed: np.ndarray,
-  num_samples: int = 1,
+  **options: Any,
 ) -> Iterator[training.Predictive]:
-  """Yields the predictions of models; arguments as in `predict`."""
-  for _, found in training.predict_members(
-    workers, {'S': members}, x, seed=seed, num_samples=num_samples
-  ):
-    yield found
+  """Yields the predictions of models; options as in `predict`."""
+  of_groups = training.predict_members(workers, {'S': members}, x, **options)
+  return (found for _, found in of_groups)
 
 
 def _mixed(workers, found) -> training.Predictive:

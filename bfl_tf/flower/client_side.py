@@ -307,5 +307,6 @@ def answer(
   if not task.is_numeric:
     y = data_summaries.numbers(dataset, task.classes)[y]
   if question.share == 'calibration':
-    return site_statistics.held_counts(prediction, y, question.score)
+    held = site_statistics.HeldCounts.of(prediction, y, question.score)
+    return held._asdict()
   return site_statistics.of(prediction, y, sets)._asdict()

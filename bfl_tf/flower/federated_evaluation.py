@@ -7,7 +7,7 @@ shares, including those of the prediction sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import math
 from typing import Any
@@ -42,9 +42,7 @@ class FederatedEvaluation:
   Attributes:
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
-    sets_by: Which groups have thresholds of their own, as in
-      `PredictionSets.of`.
-    choice: Choices for the risk of an event, for two classes.
+    sets_by: Groups of thresholds, as in `PredictionSets.of`.
   """
 
   numbered: nodes.SuperNodes
@@ -74,24 +72,25 @@ class FederatedEvaluation:
     has_held = bool(trained.config.calibration_fraction)
     risk.check(self.choice, task.classes, has_held)
     prediction_sets.check_groups(self.sets_by, task.is_numeric)
-    held: dict[str, Mapping[str, np.ndarray]] = {}
+    held: dict[str, site_statistics.HeldCounts] = {}
     if has_held:
-      answers = self._answers(
-        'calibration',
-        None,
-        site_statistics.held_counts(*self._example, self.score),
-        _check_held,
-      )
+      answers = self._answers('calibration', None)
       held = {self.names[client]: each for client, each in answers.items()}
       sets = prediction_sets.PredictionSets.of(
-        {name: each['counts'] for name, each in held.items()},
+        {name: each.counts for name, each in held.items()},
         trained.num_samples(), self.score, self.sets_by, task.classes,
       )  # fmt: skip
-    found = self._statistics('test', sets)
+    found = self._answers('test', sets)
     own: Mapping[int, Any] = {}
     if trained.has_personal_models:
-      own = self._statistics('personal', None)
+      own = self._answers('personal', None)
     by_name = {self.names[client]: sums for client, sums in found.items()}
+    rounds = directory.contributions(self.run) if self.run else {}
+    missing = {
+      self.names[c]: encoding.missing_fraction(s.features, s.moments.mean)
+      for c, s in self.introduced.items()
+      if s.features
+    }
     report = reports.Report.of(
       trained,
       by_name,
@@ -104,73 +103,41 @@ class FederatedEvaluation:
       },
       held,
       self.choice,
-      self._facts(),
+      {self.names[int(c)]: pair for c, pair in rounds.items()},
+      missing,
     )
     rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
     return dataclasses.replace(report, rejected=rejected)
 
-  def _statistics(self, share: str, sets: Any) -> dict[int, Any]:
-    """Returns statistics by client; arguments as in `_answers`."""
-    like = site_statistics.of(*self._example, sets)
-    made: Any = type(like)
-    answers = self._answers(
-      share,
-      sets,
-      like._asdict(),
-      lambda arrays, size: made(**arrays).check(size),
-    )
-    return {client: made(**arrays) for client, arrays in answers.items()}
-
-  @property
-  def _example(self) -> tuple[Any, np.ndarray]:
-    """A prediction with its label: shapes of sums do not depend on them."""
+  def _like(self, share: str, sets: Any) -> Any:
+    """Returns the sums of an example; their shapes are those of any reply."""
     one, task = np.ones(1, np.float32), self.trained.task
     prediction: Any = model.NumericPrediction(one, one, one, one)
     if not task.is_numeric:
       probs = np.eye(task.num_classes)[:1]
       prediction = model.Prediction(probs, one, one, one)
-    return prediction, np.zeros(1, int)
-
-  def _facts(self) -> dict[str, dict[str, Any]]:
-    """Returns updates and missing cells of each site."""
-    rounds = directory.contributions(self.run) if self.run else {}
-    return reports.facts(
-      {self.names[int(client)]: pair for client, pair in rounds.items()},
-      {
-        self.names[client]: encoding.missing_fraction(
-          each.features, each.moments.mean
-        )
-        for client, each in self.introduced.items()
-        if each.features
-      },
-    )
+    y = np.zeros(1, int)
+    if share == 'calibration':
+      return site_statistics.HeldCounts.of(prediction, y, self.score)
+    return site_statistics.of(prediction, y, sets)
 
   def _answers(
-    self,
-    share: str,
-    sets: prediction_sets.PredictionSets | None,
-    like: Mapping[str, np.ndarray],
-    check: Callable[[Mapping[str, np.ndarray], int], None],
-  ) -> dict[int, Mapping[str, np.ndarray]]:
+    self, share: str, sets: prediction_sets.PredictionSets | None
+  ) -> dict[int, Any]:
     """Returns the valid replies by client, in the order of client numbers."""
-    found: dict[int, Mapping[str, np.ndarray]] = {}
+    found, like = {}, self._like(share, sets)
     for client, reply in nodes.exchange(
       self.numbered.grid, self._messages(share, sets), _WINDOW, self.seconds
     ):
-      arrays = user_code.attempt(_read, reply, like)
-      if not isinstance(arrays, BaseException):
-        sums = {name: arrays[name] for name in like}
-        held = self.introduced[client].held
-        num_examples = held['test' if share == 'personal' else share]
-        if error := user_code.attempt(check, sums, num_examples):
-          arrays = error
-      if isinstance(arrays, BaseException):
-        self.rejected[client] = stopping.clean(f'{share} share: {arrays}')
+      held = self.introduced[client].held
+      num_examples = held['test' if share == 'personal' else share]
+      sums = user_code.attempt(_read, reply, like, num_examples)
+      if isinstance(sums, BaseException):
+        self.rejected[client] = stopping.clean(f'{share} share: {sums}')
         continue
-      found[client] = sums
+      found[client], name = sums
       # With the number in front, a name is unique and never a formula.
-      name = stopping.clean(str(arrays.get('name', '')))[:40]
-      self.names[client] = f'{client} {name}'.strip()
+      self.names[client] = f'{client} {stopping.clean(name)[:40]}'.strip()
     wanted = self.trained.config.min_clients
     if len(found) < wanted:
       raise stopping.TooFewClientsError(
@@ -204,16 +171,13 @@ class FederatedEvaluation:
       yield client, message
 
 
-def _check_held(arrays, num_examples):
-  for counts in arrays.values():
-    site_statistics.check_counts(counts, num_examples)
-
-
-def _read(reply, like) -> Mapping[str, np.ndarray]:
-  """Returns the arrays of a reply after a check of shapes and dtypes."""
+def _read(reply, like, num_examples) -> tuple[Any, str]:
+  """Returns the checked sums of a reply, and the name of its node."""
   arrays = messages.unpack(nodes.content(reply))
-  for name, array in like.items():
+  for name, array in like._asdict().items():
     spec = tf.TensorSpec(array.shape, array.dtype)
     if defect := training.mismatch(arrays.get(name), spec):
       raise ValueError(f'its {name} {defect}')
-  return arrays
+  sums = like._replace(**{name: arrays[name] for name in like._fields})
+  sums.check(num_examples)
+  return sums, str(arrays.get('name', ''))

@@ -75,9 +75,7 @@ def evaluate_on_sites(
     connection: Name of a connection in Flower's config.toml.
     timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`.
-    sets_by: Which groups have thresholds of their own, as in
-      `PredictionSets.of`.
-    choice: Choices for the risk of an event, for two classes.
+    sets_by: Groups of thresholds, as in `PredictionSets.of`.
 
   Raises:
     ValueError: The directory holds no finished run, or its nodes have no own

@@ -81,14 +81,11 @@ def risk_curves(
   some = list(groups.items())[:7]
   columns = min(4, len(some))
   rows = -(-len(some) // columns)
-  panels = canvas.new_figure((2.4 * columns, 0.6 + 2.6 * rows)).subplots(
-    rows, columns, sharex=True, sharey=True, squeeze=False
-  )
-  for axes in panels.flat[len(some) :]:
-    axes.remove()
+  figure = canvas.new_figure((2.4 * columns, 0.6 + 2.6 * rows))
   largest = max(max(m, e / n) for _, found in some for m, e, n in found)
   top = min(1.0, 1.15 * largest + 0.05)
-  for axes, (name, found) in zip(panels.flat, some):
+  for place, (name, found) in enumerate(some, start=1):
+    axes = figure.add_subplot(rows, columns, place)
     axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2)
     for mean, events, size in found:
       ends = stats.binomtest(events, size).proportion_ci(method='wilson')
@@ -97,7 +94,6 @@ def risk_curves(
     total = sum(size for *_, size in found)
     canvas.finish(axes, f'{name} ({total})', '', '')
     axes.set(xlim=(0, top), ylim=(0, top), aspect='equal')
-  figure = canvas.figure_of(panels[0, 0])
   figure.supxlabel(f'Risk of {event}', fontsize=10)
   figure.supylabel(f'Observed fraction of {event}', fontsize=10)
   return figure

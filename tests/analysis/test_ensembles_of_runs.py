@@ -10,7 +10,7 @@ import toys
 
 import bfl_tf
 from bfl_tf import metrics
-from bfl_tf.analysis import ensembles, exporting, loading, reports
+from bfl_tf.analysis import ensembles, exporting, loading, reports, risk
 from bfl_tf.config.config import Config
 from bfl_tf.runs import Run, tables
 
@@ -116,6 +116,9 @@ def test_personal_models_of_runs_predict_together(folder, tmp_path):
   probs = [bfl_tf.load(p).personal('1').predict(x).probs for p in paths]
   found = ensemble.personal('1').predict(x).probs
   np.testing.assert_allclose(found, np.mean(probs, 0), rtol=1e-5)
+  # The recalibration of a report on personal models is theirs.
+  ensemble.risk = risk.Risk('0', 0.5, 'platt', {'': (1.0, 0.0)})
+  assert ensemble.personal('1').has_recalibration
   of_runs = [bfl_tf.runs.read_runs(p)['personal_nll'][0] for p in paths]
   # By Jensen's inequality.
   assert final['personal_nll'] < np.mean(of_runs)

@@ -7,13 +7,14 @@ import site_data
 from sklearn import linear_model
 from sklearn import metrics as sk_metrics
 
-from bfl_tf import analysis, runs
+from bfl_tf import analysis, metrics, runs
 from bfl_tf.analysis import (
   loading,
   prediction_sets,
   report_files,
   reports,
   risk,
+  site_statistics,
 )
 
 CLASSES = ('no', 'yes')
@@ -52,7 +53,7 @@ def test_statistics_equal_those_of_scikit_learn():
   assert area == pytest.approx(exact, abs=1e-4)
   assert low < exact < high and high - low < 0.06
   # Without a prior, the fit is that of an unpenalized logistic regression.
-  mapping, errors = found.fit((0, 1))
+  mapping, errors = found.fit((0, 0))
   x = np.repeat(found.log_odds, found.events + found.others)[:, np.newaxis]
   labels = np.concatenate(
     [np.repeat([1, 0], pair) for pair in zip(found.events, found.others)]
@@ -61,14 +62,15 @@ def test_statistics_equal_those_of_scikit_learn():
   assert mapping[0] == pytest.approx(fitted.coef_[0, 0], abs=1e-4)
   assert mapping[1] == pytest.approx(fitted.intercept_[0], abs=1e-4)
   assert abs(mapping[0] - 1) < 3 * errors[0] and errors[0] < 0.1
-  hits = found.confusion(0.1)
-  positive = probs[:, 1] >= 0.1
-  for name, of in (('sensitivity', y == 1), ('specificity', y == 0)):
-    part, whole = hits[name]
-    assert whole == of.sum()
-    right = positive[of] == (name == 'sensitivity')
-    assert part / whole == pytest.approx(right.mean(), abs=0.02)
-  assert hits['positive_predictive_value'][0] == hits['sensitivity'][0]
+  row, positive = found.row(0.1), probs[:, 1] >= 0.1
+  for name, of, right in (
+    ('sensitivity', y == 1, positive),
+    ('specificity', y == 0, ~positive),
+    ('positive_predictive_value', positive, y == 1),
+    ('negative_predictive_value', ~positive, y == 0),
+  ):
+    assert row[f'{name}_of'] == pytest.approx(of.sum(), rel=0.05)
+    assert row[name] == pytest.approx(right[of].mean(), abs=0.02)
   assert sum(size for *_, size in found.groups()) == 4000
 
 
@@ -77,11 +79,28 @@ def test_few_examples_have_wide_intervals_or_no_statistic():
   found = risk.Risks.of(risk.counts(probs, y), 1)
   area, low, high = found.auroc()
   assert area == high == 1 and low < 0.6
-  # A separable table has no largest likelihood.
-  assert found.fit((0, 1)) is None and found.fit((0, 1), (1, 0)) is not None
-  nothing = found._replace(events=0 * found.events)
-  assert nothing.auroc() is None and nothing.fit((1,)) is None
-  assert nothing.row(0.1)['sensitivity'] is None
+  # A separable table has no largest likelihood, also with a tie at its border.
+  tied = risk.Risks(np.array([-1.0, 2.0]), np.array([0, 5]), np.array([5, 1]))
+  for each in (found, tied):
+    row = each.row(0.1)
+    assert row['slope'] is None and np.isfinite(row['intercept'])
+  assert np.isfinite(found.fit((4, 1))).all()
+  for empty in ('events', 'others'):
+    nothing = found._replace(**{empty: 0 * found.events})
+    row = nothing.row(0.1)
+    assert row['auroc'] is row['intercept'] is row['slope'] is None
+  assert row['specificity'] is None
+
+
+def test_the_fit_converges_from_a_very_wrong_start():
+  # Newton's method without shorter steps diverges here.
+  z = np.array([-9.0, -8.0, 8.0, 9.0])
+  found = risk.Risks(z, np.array([50, 50, 0, 1]), np.array([1, 0, 50, 50]))
+  mapping, errors = found.fit((0, 0))
+  p = special.expit(mapping @ [z, np.ones(4)])
+  residual = (found.events + found.others) * p - found.events
+  np.testing.assert_allclose([residual.sum(), residual @ z], 0, atol=1e-6)
+  assert mapping[0] < 0 and np.isfinite(errors).all()
 
 
 @pytest.mark.parametrize('how', [*risk.RECALIBRATIONS])
@@ -121,10 +140,13 @@ def test_the_event_is_the_rarer_class_unless_it_is_named():
     assert found.threshold == pytest.approx(rate, abs=1e-3)
   for choice, classes, has_held in (
     (risk.Choice('maybe'), CLASSES, True),
+    (risk.Choice(threshold=0.2), ('yes', 'no', 'maybe'), True),
     (risk.Choice(recalibrate='platt'), CLASSES, False),
     (risk.Choice('yes'), ('yes', 'no', 'maybe'), True),
   ):
-    with pytest.raises(ValueError, match=r'--event|--recalibrate'):
+    with pytest.raises(
+      ValueError, match=r'--event|--risk_threshold|--recalibrate'
+    ):
       risk.check(choice, classes, has_held)
 
 
@@ -180,7 +202,10 @@ def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
   assert inside.mean() > 0.95
   assert np.mean(high[:, 1] - low[:, 1]) > 0.01
   page = (run_dir / 'sites' / 'report.html').read_text('utf-8')
-  assert 'risk of yes' in page and 'platt' in page
+  assert 'risk of kind = yes' in page and 'platt' in page
+  assert 'risk of kind = yes: ' in '\n'.join(
+    report_files.lines(run_dir, report)
+  )
   # A new report does not depend on the earlier one.
   again = reports.report(loading.load_run(run_dir))
   report_files.write(run_dir, again)
@@ -193,7 +218,7 @@ def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
 def test_sets_by_group_reach_their_level_in_each_group(run_dir, by):
   run = loading.load_run(run_dir, sets_by=by)
   held = run.calibration
-  counts = run.held_counts(run.predict(held), held)
+  counts = run.held_counts(held)
   sets = run.sets(counts)
   rare = np.mean(held.y)
   assert sets.by == (by or ('class' if rare < 0.2 else 'all'))
@@ -238,3 +263,24 @@ def test_thresholds_by_class_survive_a_message_to_a_site(run_dir):
     np.testing.assert_array_equal(ours, theirs)
   # The second level contains every class only where its threshold is 1.
   assert sets.is_enough(0.95) and sets.classes(probs)[1][:, 1].all()
+
+
+def test_a_class_with_few_calibration_examples_is_in_every_set():
+  probs = np.array([[0.9, 0.1]] * 8 + [[0.2, 0.8]])
+  counts = site_statistics.score_counts(
+    analysis.Prediction(probs, *[probs[:, 0]] * 3), np.zeros(9, int), 'lac'
+  )
+  found = prediction_sets.PredictionSets.of(
+    {'a': counts}, 1, 'lac', classes=CLASSES
+  )
+  assert found.by == 'class' and found.num_examples == {
+    '': 9,
+    'no': 9,
+    'yes': 0,
+  }
+  # Of nine scores, the threshold of 90 % is the largest; 95 % needs 19 scores.
+  (low, none), (always, _) = (found.thresholds[name] for name in CLASSES)
+  least = metrics.smallest_probability(low)
+  assert least == pytest.approx(0.2, rel=0.02) and none == always == 1
+  nine, _ = found.classes(np.array([[0.001, 0.999], [0.3, 0.7], [1.0, 0.0]]))
+  assert nine.tolist() == [[False, True], [True, True], [True, True]]

@@ -49,6 +49,8 @@ BAD = """
 --limits={folder}/good.csv
 --limits={folder}/limits.csv
 --event=down
+--site=north
+--site=nowhere
 """.strip().splitlines()
 
 
@@ -66,6 +68,10 @@ def folder(tmp_path_factory):
   site_data.write(
     folder / 'limits.csv', [['height', 2, 1]], ['column', 'low', 'high']
   )
+  site_data.write(
+    folder / 'one_sided.csv', [['width', '', 1e9], ['height', -9, '']],
+    ['column', 'low', 'high'],
+  )  # fmt: skip
   broken = [[*LINES[0]], ['0', 'tall'], ['1', ' 2', '3'], *LINES[3:]]
   site_data.write(folder / 'broken.csv', broken, BOTH)
   (folder / 'notation.csv').write_text(text, 'utf-8')
@@ -111,6 +117,10 @@ def outputs(folder, run, sited):
   calls['broken'] = [
     f'--run={run}', f'--input={folder}/broken.csv', limits, '--keep_bad_rows',
     '--keep_columns=width',
+  ]  # fmt: skip
+  calls['one_sided'] = [
+    f'--run={run}', f'--input={folder}/far.csv',
+    f'--limits={folder}/one_sided.csv',
   ]  # fmt: skip
   calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
@@ -182,6 +192,9 @@ def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
 @pytest.mark.process
 def test_rows_outside_of_limits_and_bad_rows_are_named(folder, outputs):
   assert [outputs[name][0] for name in ('limits', 'broken')] == [0, 0], outputs
+  assert [row['warning'] for row in read(folder / 'one_sided.out')] == [
+    '', 'width',
+  ]  # fmt: skip
   near, far = read(folder / 'limits.out')
   assert far['warning'] == 'width' and far['class'] and not near['warning']
   limits = {row['column']: row for row in read(folder / 'new_limits.csv')}
@@ -210,6 +223,7 @@ def test_invalid_input_gives_a_one_line_error_that_names_the_flag(
     assert (code, error.count('\n')) == (2, 1), (line, error)
     flag, _, value = line.format(folder=folder, run=run).partition('=')
     assert flag in error or value in error, (line, error)
+  assert 'north, odd, south' in outputs['--site=nowhere'][2]
   assert not list(folder.glob('p.csv')) and not list(folder.glob('.*.tmp'))
 
 
@@ -226,6 +240,7 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
   assert {file.name for file in (path / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
+    'coefficients.csv',
   }  # fmt: skip
   sets = json.loads((path / 'conformal.json').read_text('utf-8'))
   assert sets['levels'] == [0.9, 0.95]

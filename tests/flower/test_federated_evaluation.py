@@ -119,10 +119,10 @@ def _compare_groups(run_dir, own, by):
   for number, file in enumerate(own[:3]):
     probs, y = held_out(trained, file, 'calibration')
     prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
-    held[str(number)] = site_statistics.held_counts(prediction, y, 'lac')
-  counts = {site: each['counts'] for site, each in held.items()}
+    held[str(number)] = site_statistics.HeldCounts.of(prediction, y, 'lac')
+  counts = {site: each.counts for site, each in held.items()}
   assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
-  risks = {site: each['risk'] for site, each in held.items()}
+  risks = {site: each.risk for site, each in held.items()}
   choice = risk.Choice(recalibrate='platt')
   assert trained.risk == risk.Risk.of(choice, names, risks, None)
   rows = toys.table(run_dir / 'sites' / 'sites.csv')
