@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from bfl_tf.analysis import (
+  coefficients,
   loading,
   personalized,
   prediction_sets,
@@ -41,6 +42,7 @@ class Report:
     curves: Test examples by the log odds of the event, after recalibration, of
       each site; the key `''` is for all.
     event: Name of the event, with its column in a table: `died = yes`.
+    coefficients: Rows of `coefficients.table` of a logistic model.
   """
 
   sites: list[Row]
@@ -56,6 +58,7 @@ class Report:
     default_factory=dict, compare=False
   )
   event: str = ''
+  coefficients: Sequence[Row] = ()
 
   @classmethod
   def of(
@@ -117,6 +120,7 @@ class Report:
       risks=found.rows(raw, facts),
       curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
       event=trained.named(found.event),
+      coefficients=coefficients.table(trained),
     )
 
   def poorly_covered(self, level: float) -> list[Row]:
