@@ -335,8 +335,16 @@ def _run(points, own, what):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   print(f'{own.root}, {what}: {estimates.described(every, jobs)}', flush=True)
   table = own.final if is_final else own.tried
+  mine = {run for runs in points.values() for run in runs}
+
+  def record(run):
+    if run in mine:
+      table.record(run, own.axes_of(run.name))
+      table.write()
+
   try:
-    return [each for each in executor.run_all(every, jobs) if each.failed]
+    outcomes = executor.run_all(every, jobs, record)
+    return [each for each in outcomes if each.failed]
   finally:
     for run in (run for runs in points.values() for run in runs):
       table.record(run, own.axes_of(run.name))

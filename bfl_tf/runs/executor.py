@@ -5,7 +5,7 @@ parallel in `jobs` processes with one worker each. Several machines may share a
 folder, because each running task locks its own directory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import concurrent.futures
 import dataclasses
 import multiprocessing
@@ -38,14 +38,23 @@ class Outcome:
     return self.status not in ('done', 'busy')
 
 
-def run_all(tasks: Sequence[run_spec.RunSpec], jobs: int) -> list[Outcome]:
-  """Runs the unfinished tasks; a failure does not stop the others."""
+def run_all(
+  tasks: Sequence[run_spec.RunSpec],
+  jobs: int,
+  after: Callable[[Any], None] = lambda task: None,
+) -> list[Outcome]:
+  """Runs the unfinished tasks; a failure does not stop the others.
+
+  Args:
+    after: Function that is called with each task after its end.
+  """
   waiting = [task for task in tasks if not task.is_done]
   # Adjacent tasks of one compile key reuse the compiled worker.
   waiting.sort(key=lambda task: _compiled_alike(task.config))
   started, outcomes = time.monotonic(), []
   for outcome in _outcomes(waiting, jobs):
     outcomes.append(outcome)
+    after(outcome.task)
     done, number = len(outcomes), len(waiting)
     pace = (time.monotonic() - started) / done
     left = progress.time_left([pace], number - done)

@@ -103,6 +103,7 @@ class StudyTable:
   def write(self) -> None:
     """Writes all rows."""
     if self._rows:
+      self._path.parent.mkdir(parents=True, exist_ok=True)
       tables.write_csv(self._path, [*self._rows.values()])
 
 
