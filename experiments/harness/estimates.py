@@ -162,10 +162,12 @@ def described(runs: Sequence[RunSpec], jobs: int) -> str:
   done = [run for run in runs if run.is_done]
   left = [run.config for run in runs if not run.is_done]
   text = f'{len(runs)} runs, {len(done)} of them finished'
-  if not (left and done):
+  # A run with a row in a table needs no directory.
+  here = [run for run in done if run_files.is_finished(run.directory)]
+  if not (left and here):
     return text
   cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
-  minutes = _pace(done) * sum(map(core_seconds, left)) / 60 / cores
+  minutes = _pace(here) * sum(map(core_seconds, left)) / 60 / cores
   return f'{text}; about {max(minutes, 0.1):.1f} minutes for the others'
 
 
