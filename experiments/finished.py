@@ -81,7 +81,8 @@ def calibrated(more: str) -> flags.FlagHolder[bool]:
     'calibrated',
     False,
     'Apply the temperature that the run fitted on its calibration examples '
-    f'(--calibration_fraction). {more}',
+    '(--calibration_fraction), or else on its validation examples. '
+    f'{more}',
   )
 
 

@@ -226,7 +226,7 @@ class Trained:
 
   Attributes:
     task: Shape, type and classes of the examples.
-    temperature: Temperature that was fitted on the calibration examples; None
+    temperature: Temperature that was fitted on held-out examples; None
       without --calibration_fraction.
     members: Models that predict together in place of `weights`; usually empty.
     clients: Names of the clients: of their sites, otherwise numbers as text.
