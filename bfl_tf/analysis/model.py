@@ -226,8 +226,8 @@ class Trained:
 
   Attributes:
     task: Shape, type and classes of the examples.
-    temperature: Temperature that was fitted on held-out examples; None
-      without --calibration_fraction.
+    temperature: Temperature that was fitted on held-out examples; None if
+      there were none.
     members: Models that predict together in place of `weights`; usually empty.
     clients: Names of the clients: of their sites, otherwise numbers as text.
     factor: Factor on the standard deviations of the posterior in predictions;
