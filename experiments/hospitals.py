@@ -2,12 +2,14 @@
 
   python -m experiments.hospitals --output=hospitals
   python -m experiments.hospitals --compare=hospitals/predictions.csv
+  python -m experiments.hospitals --pooled=hospitals
 
 The folder gets visits.csv, with the outcome of 930 visits, and new.csv, with
 2000 more visits per hospital and their true risks. A patient may have several
 visits. Hospitals differ in their patients, their baseline risk and their codes
 of missing values. --compare prints how far the predictions of bfl-tf predict
-for new.csv are from the true risks.
+for new.csv are from the true risks. --pooled prints the same for a logistic
+regression on the visits of all hospitals together.
 """
 
 import pathlib
@@ -28,6 +30,10 @@ _COMPARE = flags.DEFINE_string(
   '',
   'Output of bfl-tf predict for new.csv, with '
   '--keep_columns=site,died,true_risk.',
+)
+
+_POOLED = flags.DEFINE_string(
+  'pooled', '', 'Folder of the two tables, for a pooled logistic regression.'
 )
 
 # Number of visits, mean age, fraction of emergencies, shift of the log odds and
@@ -127,6 +133,33 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
   return pd.DataFrame(rows).T
 
 
+def pooled(folder: pathlib.Path) -> pd.DataFrame:
+  """Returns `compare` of logistic regression with scikit-learn on all rows."""
+  from sklearn import (
+    compose,
+    impute,
+    linear_model,
+    pipeline,
+    preprocessing,
+  )
+
+  codes = [code for *_, code in _SITES.values()]
+  known, new = (
+    pd.read_csv(folder / f'{name}.csv', na_values=codes)
+    for name in ('visits', 'new')
+  )
+  numbers = [*_EFFECTS, 'bmi']
+  model = pipeline.make_pipeline(
+    compose.make_column_transformer(
+      (impute.SimpleImputer(add_indicator=True), numbers),
+      (preprocessing.OneHotEncoder(drop='first'), ['sex', 'admission']),
+    ),
+    preprocessing.StandardScaler(),
+    linear_model.LogisticRegression(),
+  ).fit(known, known.died)
+  return compare(new.assign(probability_yes=model.predict_proba(new)[:, 1]))
+
+
 def main() -> None:
   """Writes the tables, or compares predictions with the true risks."""
   if _COMPARE.value:
@@ -138,6 +171,9 @@ def main() -> None:
         f'--compare={_COMPARE.value}: name the output of bfl-tf predict with '
         f'--keep_columns=site,died,true_risk ({error}).'
       ) from error
+    return
+  if _POOLED.value:
+    print(pooled(pathlib.Path(_POOLED.value)).round(3).to_string())
     return
   if not _OUTPUT.value:
     command_line.fail('--output is missing: name a folder.')

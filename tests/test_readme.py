@@ -84,7 +84,7 @@ def test_flags_on_the_pages_exist(page):
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   known |= {'calibrated', 'num_mc_samples', 'runs', 'sets_by', 'event', 'site'}
   known |= {'risk_threshold', 'recalibrate', 'limits', 'limits_from'}
-  known |= {'keep_bad_rows', 'compare'}
+  known |= {'keep_bad_rows', 'compare', 'pooled'}
   # Flags of features and online.
   known |= {'network', 'like'}
   known |= {'add', 'replace', 'remove'}

@@ -135,7 +135,7 @@ class Report:
 
 def interval(share: float, total: int) -> tuple[float, float]:
   """Returns the 95 % Wilson interval of a fraction of `total` cases."""
-  from scipy import stats  # It takes half a second.
+  from scipy import stats
 
   found = stats.binomtest(round(share * total), total)
   return found.proportion_ci(method='wilson')
