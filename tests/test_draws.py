@@ -11,7 +11,7 @@ import of_papers
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import federation, training
+from bfl_tf import federation, seeds, training
 from bfl_tf import parts as parts_lib
 from bfl_tf.config.config import Config
 from bfl_tf.models import layers as own
@@ -19,6 +19,7 @@ from experiments.papers.noniid_techniques import gradient_noise
 
 # Position of the seed among the arguments of each generator.
 _GENERATORS = (
+  (seeds, 'bits', 1),
   (tf.random, 'stateless_uniform', 1),
   (tf.random, 'stateless_normal', 1),
   (tf.random, 'stateless_categorical', 2),
@@ -43,10 +44,7 @@ def spy(monkeypatch):
   with monkeypatch.context() as patch:
     for module, name, place in _GENERATORS:
       patch.setattr(module, name, _spied(getattr(module, name), place, drawn))
-    split = tf.random.experimental.stateless_split
-    patch.setattr(
-      tf.random.experimental, 'stateless_split', _spied(split, 0, hashed)
-    )
+    patch.setattr(seeds, 'split', _spied(seeds.split, 0, hashed))
     yield drawn, hashed
 
 

@@ -3,6 +3,8 @@
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from bfl_tf import seeds
 
@@ -50,3 +52,19 @@ def test_generators_do_not_share_state():
   first.normal(size=10)
   fresh = [seeds.generator(0, 'client_sampling', r).normal() for r in (2, 2, 3)]
   assert fresh[0] == fresh[1] != fresh[2]
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_bits_and_split_are_those_of_tensorflow(jit_compile):
+  def ours(seed):
+    return seeds.bits([5, 3], seed), seeds.split(seed)
+
+  compiled = tf.function(ours, jit_compile=jit_compile)
+  for seed in ([0, 0], [3, -4], [-(2**31), 2**31 - 1]):
+    drawn, split = compiled(tf.constant(seed))
+    expected = tf.random.stateless_uniform(
+      [5, 3], seed, None, None, tf.int32, alg='philox'
+    )
+    assert np.array_equal(drawn, expected)
+    expected = tf.random.experimental.stateless_split(seed, 1, alg='philox')
+    assert np.array_equal(split, expected[0])

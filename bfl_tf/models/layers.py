@@ -152,14 +152,7 @@ def _noise(posterior):
 
 
 def _signs(inputs, size):
-  bits = tf.random.stateless_uniform(
-    [tf.shape(inputs)[0], size],
-    seeding.next_seed(),
-    minval=None,
-    maxval=None,
-    dtype=tf.int32,
-    alg='philox',
-  )
+  bits = seeds.bits([tf.shape(inputs)[0], size], seeding.next_seed())
   one = tf.ones([], inputs.dtype)
   return tf.where(bits < 0, -one, one)
 
