@@ -4,6 +4,7 @@ import csv
 import pathlib
 
 import numpy as np
+import toys
 
 from bfl_tf import runs
 from bfl_tf.analysis import prediction_sets
@@ -71,10 +72,11 @@ def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
 
 
 def execute(folder: pathlib.Path, **changes) -> pathlib.Path:
-  """Runs the config in a folder; returns the run's directory."""
-  path = write(folder / 'sites.csv')
-  run = runs.Run(
-    config(path, **changes), folder / 'run', False, draw_plots=False
-  )
-  run.execute()
-  return folder / 'run'
+  """Runs the config in a folder of pytest; returns the run's directory."""
+  path = folder.parent / 'sites.csv'  # All runs share the table and workers.
+  if not path.exists():
+    write(path)
+  run_dir = folder / 'run'
+  settings = config(path, **changes)
+  runs.Run(settings, run_dir, False, toys.BUILT, draw_plots=False).execute()
+  return run_dir

@@ -30,7 +30,7 @@ def run_dir(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(folder)
     config = Config.from_flagfile(folder / 'run.flags')
-    runs.Run(config, folder / 'run').execute()
+    runs.Run(config, folder / 'run', draw_plots=False).execute()
   return folder / 'run'
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -40,10 +41,10 @@ def run(sites_run):
 
 
 @pytest.fixture(scope='module')
-def kept(tmp_path_factory):
+def kept(sites_run, run, tmp_path_factory):
   """A run with its sites' models, its data, and the table."""
-  run_dir = site_data.execute(tmp_path_factory.mktemp('kept'))
-  run = loading.load_run(run_dir)
+  run_dir = tmp_path_factory.mktemp('kept') / 'run'
+  shutil.copytree(sites_run, run_dir)
   return run_dir, run, keep(run_dir, run, 40)
 
 

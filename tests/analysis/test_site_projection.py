@@ -7,7 +7,6 @@ import binaries
 import numpy as np
 import pytest
 from scipy import optimize
-import site_data
 from tensorflow_probability import distributions as tfd
 import toys
 
@@ -50,9 +49,8 @@ def test_a_projection_minimizes_the_weighted_divergences(name):
   assert found.scale[0] == pytest.approx(np.exp(best[1]), abs=2e-3)
 
 
-def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
-  run_dir = site_data.execute(tmp_path)
-  run = loading.load_run(run_dir)
+def test_a_site_with_other_labels_gets_its_own_posterior(sites_copy):
+  run_dir, run = sites_copy, loading.load_run(sites_copy)
   state = checkpoints.restore(run_dir)
   own = personalized.train(run, state, 40, 'wasserstein')
   kept = personalized.save(run_dir, run.trained, own, 40)

@@ -110,7 +110,7 @@ def test_a_run_stores_the_temperature_of_its_calibration_examples(
     num_rounds=3, local_epochs=5, variant='deterministic',
     calibration_fraction=0.3,
   )  # fmt: skip
-  runs.run(config, tmp_path)
+  runs.Run(config, tmp_path, False, draw_plots=False).execute()
   run = loading.load_run(tmp_path)
   trained, x = run.trained, run.test.x
   fitted = uncertainty.fitted_temperature(trained, run.calibration)

@@ -8,7 +8,7 @@ import tensorflow as tf
 import toys
 
 import bfl_tf
-from bfl_tf import metrics, models, parts, training
+from bfl_tf import metrics, models, parts, runs, training
 from bfl_tf.analysis import loading
 from bfl_tf.methods import langevin
 from bfl_tf.server import pooling
@@ -134,7 +134,8 @@ def test_a_loaded_run_predicts_with_its_samples(tmp_path):
     calibration_fraction=0.2,
     **{'keep_samples.number': 3},
   ).config  # fmt: skip
-  bfl_tf.run(config, tmp_path / 'run', show_progress=False)
+  path = tmp_path / 'run'
+  runs.Run(config, path, False, toys.BUILT, draw_plots=False).execute()
   stored = np.load(tmp_path / 'run' / 'predictions.npz')
   trained = bfl_tf.load(tmp_path / 'run')
   found = trained.predict(toys.blobs().test.x)

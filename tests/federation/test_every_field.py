@@ -2,7 +2,7 @@
 
 For every client part, each field of an update gets values that no client would
 send. The update is rejected, or all other clients still train in the next
-round. In the second test, a hostile client attacks in each of four rounds.
+round. Then a hostile client attacks in each of four rounds.
 """
 
 import numpy as np
@@ -44,17 +44,26 @@ def test_every_part_has_a_config():
 
 
 @pytest.mark.parametrize('name', CONFIGS)
-def test_a_strange_field_is_rejected_or_harms_no_other_client(name):
-  pieces = toys.experiment(client_parts=(name,), **CONFIGS[name])
+def test_no_update_of_a_client_harms_the_others(name):
+  settings = {'client_parts': (name,), 'num_clients': 3, **CONFIGS[name]}
+  # With batch normalization, a strange factor still stops `product`.
+  if name not in ('local_layers', 'swag') and 'variant' not in settings:
+    settings['model'] = 'toys:normalized'
+  pieces = toys.experiment(**settings)
+  check_strange_fields(pieces)
+  check_attacks(pieces)
+
+
+def check_strange_fields(pieces):
   begun = federation.initial_state(pieces).state
-  good = dict(engine.Local()(pieces, begun, range(6)))
+  good = dict(engine.Local()(pieces, begun, range(3)))
 
   def played(replies):
     return federation.federated_round(
       pieces, begun, toys.Engine(lambda *_: iter(replies.items()))
     )
 
-  others = {client: good[client] for client in range(1, 6)}
+  others = {client: good[client] for client in (1, 2)}
   without = played(others).state
   assert not played(good).info['clients_rejected']
   for field, update in changed(good[0]):
@@ -87,13 +96,7 @@ ATTACKS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize('name', CONFIGS)
-def test_a_client_that_attacks_in_each_round_excludes_no_other_client(name):
-  settings = {'client_parts': (name,), **CONFIGS[name]}
-  if settings.get('variant') != 'flipout' and name != 'local_layers':
-    settings['model'] = 'toys:normalized'
-  pieces = toys.experiment(**settings)
-
+def check_attacks(pieces):
   for attack in ATTACKS:
 
     @toys.Engine

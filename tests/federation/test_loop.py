@@ -27,7 +27,7 @@ def backwards(workers, jobs, run):
 @pytest.mark.parametrize(
   'changes',
   [
-    {},
+    FLIPOUT,
     {**FLIPOUT, 'pooling': 'lp', 'weighting': 'max_discrepancy'},
     {**FLIPOUT, 'pooling': 'wc', 'weighting': 'distance'},
     {**FLIPOUT, 'pooling': 'dwc', 'flipout.update_prior': True},

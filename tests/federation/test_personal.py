@@ -9,7 +9,7 @@ from tensorflow_probability import distributions as tfd
 import toys
 
 import bfl_tf
-from bfl_tf import metrics, parts, training
+from bfl_tf import metrics, parts, runs, training
 from bfl_tf.federation import evaluation, personal
 from bfl_tf.methods.ditto import Ditto
 from bfl_tf.methods.local_layers import LocalLayers
@@ -183,7 +183,8 @@ def test_clients_take_the_same_number_of_local_steps():
 
 def test_a_loaded_run_has_the_personal_models(tmp_path):
   pieces = toys.experiment(client_parts=('ditto',), num_rounds=2)
-  bfl_tf.run(pieces.config, tmp_path / 'run', show_progress=False)
+  path = tmp_path / 'run'
+  runs.Run(pieces.config, path, False, toys.BUILT, draw_plots=False).execute()
   *_, last = toys.rounds(pieces, 2)
   run = bfl_tf.load(tmp_path / 'run')
   kept = last.state.memories[4]['ditto']['point']

@@ -21,7 +21,8 @@ def noisy():
 
 
 def finished(path, **changes):
-  run = runs.Run(bfl_tf.Config.of({**_LAPLACE, **changes}), path)
+  config = bfl_tf.Config.of({**_LAPLACE, **changes})
+  run = runs.Run(config, path, False, toys.BUILT, draw_plots=False)
   return run.execute(), loading.load_run(path)
 
 

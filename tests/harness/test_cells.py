@@ -71,8 +71,9 @@ def test_a_directory_has_one_config_also_in_other_processes(scale, tmp_path):
   configs = {}
   for cell in CELLS:
     task = cells.Task(cell, scale, 0, tmp_path)
-    assert configs.setdefault(task.directory, task.config) == task.config
-    assert pickle.loads(pickle.dumps(task)).directory == task.directory
+    config, directory = task.config, task.directory
+    assert configs.setdefault(directory, config) == config
+    assert pickle.loads(pickle.dumps(task)).directory == directory
 
 
 def test_smoke_scale_uses_only_built_in_data():

@@ -12,7 +12,7 @@ from experiments.papers.fedbe import features, grids, simplex
 def run(tmp_path_factory):
   path = tmp_path_factory.mktemp('fedbe') / 'run'
   config = grids.MAIN['FedAvg', 'step ConvNet'].config('smoke', 0)
-  bfl_tf.run(config, path, show_progress=False)
+  bfl_tf.runs.Run(config, path, False, draw_plots=False).execute()
   return path
 
 

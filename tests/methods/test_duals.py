@@ -3,7 +3,6 @@
 import conjugate
 from conjugate import CURVATURE, OPTIMUM
 import numpy as np
-import pytest
 
 
 def test_feddyn_matches_hand_computed_rounds():
@@ -35,21 +34,19 @@ def test_fedlap_matches_hand_computed_rounds():
     np.testing.assert_allclose(expected.model.mean, mean, atol=1e-5)
 
 
-@pytest.mark.parametrize('clients_per_round', [0, 3])
-def test_feddyn_converges_to_the_optimum_of_all_examples(clients_per_round):
-  settings = {'feddyn.alpha': 1.0, 'clients_per_round': clients_per_round}
+def test_feddyn_converges_to_the_optimum_of_all_examples():
+  settings = {'feddyn.alpha': 1.0, 'clients_per_round': 3}
   # With unequal clients, the server only estimates the sum of all weights.
   settings['partition'] = 'iid'
-  sizes, found = conjugate.played(150, client_parts=('feddyn',), **settings)
+  sizes, found = conjugate.played(60, client_parts=('feddyn',), **settings)
   np.testing.assert_allclose(
     found[-1].model.mean, conjugate.weighted_optimum(sizes), atol=1e-3
   )
 
 
-@pytest.mark.parametrize('clients_per_round', [0, 3])
-def test_fedlap_converges_to_the_optimum_of_all_examples(clients_per_round):
-  settings = {'fedlap.delta': 50.0, 'fedlap.damping': 1 / 6}
-  settings['clients_per_round'] = clients_per_round
-  sizes, found = conjugate.played(250, client_parts=('fedlap',), **settings)
+def test_fedlap_converges_to_the_optimum_of_all_examples():
+  settings = {'fedlap.delta': 50.0, 'fedlap.damping': 0.4}
+  settings['clients_per_round'] = 3
+  sizes, found = conjugate.played(120, client_parts=('fedlap',), **settings)
   optimum = conjugate.weighted_optimum(sizes, precision=50.0)
   np.testing.assert_allclose(found[-1].model.mean, optimum, atol=1e-3)

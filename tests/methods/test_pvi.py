@@ -39,7 +39,6 @@ def rejected(experiment, state, clients):
 @pytest.mark.parametrize(
   'changes, rounds, engine',
   [
-    ({}, 20, conjugate.engine),
     ({'clients_per_round': 4}, 30, conjugate.engine),
     ({'clients_per_round': 1, 'pvi.damping': 1}, 30, conjugate.engine),
     ({'clients_per_round': 4}, 40, rejected),
@@ -61,9 +60,9 @@ def test_the_posterior_is_the_prior_times_all_factors(
   state, start = begin.state, eta(begin.state.model)
   for _ in range(rounds):
     state = federation.federated_round(experiment, state, engine).state
-    # The run resumes from its checkpoint.
-    checkpoints.save(state, tmp_path)
-    state = checkpoints.restore(tmp_path)
+    if state.round % 5 == 0:  # The run resumes from its checkpoint.
+      checkpoints.save(state, tmp_path)
+      state = checkpoints.restore(tmp_path)
     product = np.sum(factors(experiment, state), 0) + [[0], [0.8**-2]]
     near = {'rtol': 1e-6, 'atol': 1e-6 * np.abs(product).max()}
     np.testing.assert_allclose(eta(state.model), product, **near)
@@ -76,7 +75,7 @@ def test_the_posterior_is_the_prior_times_all_factors(
     np.testing.assert_allclose(state.model.scale, scale, rtol=1e-4)
 
 
-@pytest.mark.parametrize('damping', [0.2, 0.6, 1.0])
+@pytest.mark.parametrize('damping', [0.2, 1.0])
 def test_the_error_with_conjugate_clients_falls_by_the_damping(damping):
   experiment = toys.experiment(**PVI, **PRIOR, **{'pvi.damping': damping})
   played = toys.rounds(experiment, 5, engine=conjugate.engine)

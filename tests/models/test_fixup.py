@@ -37,14 +37,15 @@ def test_numbers_of_weights(depth):
   layout = weights.Layout.of(build(depth))
   assert layout.num_trainable() == count + 3 * n * 5 + 2
   assert layout.size('buffers') == 0
-  flipout = weights.Layout.of(build(depth, variant='flipout'))
-  assert flipout.size('loc') == count
-  assert flipout.size('point') == 3 * n * 5 + 2
+  if depth == 8:
+    flipout = weights.Layout.of(build(depth, variant='flipout'))
+    assert flipout.size('loc') == count
+    assert flipout.size('point') == 3 * n * 5 + 2
 
 
-@pytest.mark.parametrize('depth', [8, 20])
-def test_initial_scales_of_kernels(depth):
-  stem, *branches = kernels(build(depth))
+def test_initial_scales_of_kernels(depth=14):
+  model = build(depth)
+  stem, *branches = kernels(model)
   num_branches = (depth - 2) // 2
 
   def he(kernel):
@@ -63,9 +64,7 @@ def test_initial_scales_of_kernels(depth):
     np.testing.assert_allclose(other, fans * kernel, rtol=1e-6)
   # Initial outputs of the branches and of the classifier are zero.
   x = _RNG.normal(size=[4, 8, 8, 3]).astype(np.float32)
-  model = build(depth)
   assert not model(x).numpy().any()
-  (stem, *_) = kernels(model)
   maps = tf.nn.relu(tf.nn.conv2d(x, stem, 1, 'SAME'))[:, ::4, ::4]
   expected = np.pad(tf.reduce_mean(maps, [1, 2]).numpy(), [[0, 0], [0, 48]])
   inside = tf_keras.Model(model.input, model.layers[-1].input)(x)

@@ -8,7 +8,7 @@ import tf_keras
 from bfl_tf import models, seeds, weights
 from bfl_tf.models import layers
 
-NUM_SEEDS = 4000
+NUM_SEEDS = 2000
 ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
 IMAGES = np.random.default_rng(1).normal(size=[2, 5, 5, 2]).astype(np.float32)
 # These images are so large that each image has its own kernel.

@@ -59,9 +59,8 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
 @pytest.mark.parametrize(
   'name, variant, settings',
   [
-    ('lenet5', 'mc_dropout', {}),
     ('lenet5', 'flipout', {}),
-    ('resnet8', 'flipout', {'normalization': 'group'}),
+    ('resnet8', 'mc_dropout', {'normalization': 'group'}),
     ('fixup_resnet8', 'deterministic', {}),
     pytest.param(
       'mobilenetv2',

@@ -11,8 +11,7 @@ SHAPES = dict.fromkeys(('resnet8', 'fixup_resnet8', 'mobilenetv2'), (8, 8, 3))
 every_model = pytest.mark.parametrize(
   'name, variant',
   [
-    ('lenet5', 'mc_dropout'),
-    ('resnet8', 'flipout'),
+    ('resnet8', 'mc_dropout'),
     ('fixup_resnet8', 'flipout'),
     pytest.param('mobilenetv2', 'flipout', marks=pytest.mark.slow),
   ],

@@ -52,7 +52,7 @@ def test_dirichlet_shares_have_the_variance_of_a_beta_distribution():
   strategies.integers(1, 30),
   strategies.lists(strategies.integers(1, 99), min_size=1, max_size=8),
 )
-@hypothesis.settings(deadline=None)
+@hypothesis.settings(max_examples=25)
 def test_equal_sizes_differ_by_one_and_uses_all_examples(
   seed, alpha, num_clients, sizes
 ):

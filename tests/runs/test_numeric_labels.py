@@ -8,7 +8,7 @@ import pytest
 import toys
 
 import bfl_tf
-from bfl_tf import analysis, data, models, plots
+from bfl_tf import analysis, data, models, plots, runs
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +34,7 @@ def run(tmp_path_factory):
     likelihood='gaussian', num_rounds=40, local_epochs=10,
     validation_split=0.1, client_learning_rate=0.05,
   )  # fmt: skip
-  bfl_tf.run(config, folder / 'run')
+  runs.Run(config, folder / 'run', False, draw_plots=False).execute()
   return folder / 'run'
 
 
@@ -99,7 +99,7 @@ def with_groups(folder, **settings):
     likelihood='gaussian', num_rounds=2, local_epochs=20,
     client_learning_rate=0.05, num_server_examples=60, **settings,
   )  # fmt: skip
-  bfl_tf.run(config, folder / 'run')
+  runs.Run(config, folder / 'run', False, draw_plots=False).execute()
   return folder / 'run'
 
 

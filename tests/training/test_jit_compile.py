@@ -28,8 +28,11 @@ def network(name, **arguments):
 @pytest.mark.parametrize(
   'settings',
   [
-    {'parts': (fedprox.Proximal(), clients.Projection())},
-    {'optimizer': training.Adam(), 'step_decay': 0.9},
+    {
+      'parts': (fedprox.Proximal(), clients.Projection()),
+      'optimizer': training.Adam(),
+      'step_decay': 0.9,
+    },
     {
       'build': network('mlp', hidden_units=(8,), variant='mc_dropout'),
       'data': images(),
