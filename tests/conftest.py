@@ -14,23 +14,28 @@ _SHARED = pathlib.Path(__file__).parents[2] / 'shared' / 'tensorflow_datasets'
 if _SHARED.is_dir():
   os.environ.setdefault('TFDS_DATA_DIR', str(_SHARED))
 
-from absl import flags  # noqa: E402
-import hypothesis  # noqa: E402
-import tensorflow as tf  # noqa: E402
 
-from bfl_tf import training  # noqa: E402
+def pytest_configure(config):
+  """Starts TensorFlow in the processes that run tests."""
+  if config.getoption('numprocesses', 0) and not hasattr(config, 'workerinput'):
+    return
+  from absl import flags
+  import hypothesis
+  import tensorflow as tf
 
-# Tracing creates many objects. By default, collecting garbage takes a tenth of
-# the time of the tests.
-gc.set_threshold(100_000, 50, 100)
-training.configure(2)
-# This starts TensorFlow, so --num_workers cannot change the devices any more.
-assert len(tf.config.list_logical_devices('CPU')) == 2
-flags.FLAGS.mark_as_parsed()
-hypothesis.settings.register_profile(
-  'deterministic', derandomize=True, deadline=None, max_examples=50
-)
-hypothesis.settings.load_profile('deterministic')
+  from bfl_tf import training
+
+  # Tracing creates many objects. By default, collecting garbage takes a tenth
+  # of the time of the tests.
+  gc.set_threshold(100_000, 50, 100)
+  training.configure(2)
+  # This starts TensorFlow, so --num_workers cannot change the devices any more.
+  assert len(tf.config.list_logical_devices('CPU')) == 2
+  flags.FLAGS.mark_as_parsed()
+  hypothesis.settings.register_profile(
+    'deterministic', derandomize=True, deadline=None, max_examples=50
+  )
+  hypothesis.settings.load_profile('deterministic')
 
 
 def pytest_xdist_auto_num_workers(config):

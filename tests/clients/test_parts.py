@@ -65,11 +65,11 @@ def test_parts_that_do_nothing_change_no_bits():
     begin = toys.start(toys.worker(variant=variant))
     task = toys.task(begin, epochs=3)
     plain = train(task=task, variant=variant)
-    idle = train(toys.Idle(), task=task, variant=variant)
-    same = train(Affine(), task=task, variant=variant, weight_decay=0.0)
-    assert toys.same(plain.model, idle.model, same.model)
-    assert toys.same(plain.trace, idle.trace, same.trace)
-    assert idle.extras == idle.memory == {}
+    idle = (toys.Idle(), Affine())
+    same = train(*idle, task=task, variant=variant, weight_decay=0.0)
+    assert toys.same(plain.model, same.model)
+    assert toys.same(plain.trace, same.trace)
+    assert same.extras == same.memory == {}
 
 
 def test_gradient_hooks_run_in_the_order_of_the_parts():

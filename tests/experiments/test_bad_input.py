@@ -115,7 +115,7 @@ def test_invalid_flags_give_a_one_line_error_that_names_the_flag(tmp):
     assert not (tmp / name / 'summary.json').exists()
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=150)
 @hypothesis.given(
   strategies.sampled_from([*config.FIELDS, *catalog.known_settings()]),
   strategies.one_of(

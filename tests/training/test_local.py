@@ -92,17 +92,19 @@ def test_sgd_matches_the_numpy_reference(momentum, settings):
   assert result.trace.loss == pytest.approx(np.mean(losses), rel=1e-5)
 
 
-@pytest.mark.parametrize('longest', [0.05, 1e3])
-def test_the_gradient_is_clipped_as_one_vector_before_weight_decay(longest):
+def test_the_gradient_is_clipped_as_one_vector_before_weight_decay():
   settings = {'optimizer': training.SGD(0.9), 'weight_decay': 0.5}
-  worker, batches = recorded(max_gradient_norm=longest, **settings)
+  worker, batches = recorded(max_gradient_norm=0.05, **settings)
   begin = toys.start(worker)
   clipped = worker.train(toys.task(begin)).model.point
-  point, _ = reference(begin, batches, [0.1] * 4, 0.9, 0.5, longest)
+  point, _ = reference(begin, batches, [0.1] * 4, 0.9, 0.5, 0.05)
   np.testing.assert_allclose(clipped, point, rtol=2e-5, atol=2e-6)
   # Shorter gradients are unchanged, bit for bit.
-  plain = recorded(**settings)[0].train(toys.task(begin)).model.point
-  assert toys.same(clipped, plain) == (longest == 1e3)
+  plain, free = (
+    toys.worker(**settings, **more).train(toys.task(begin)).model
+    for more in ({}, {'max_gradient_norm': 1e3})
+  )
+  assert toys.same(plain, free)
 
 
 def test_first_step_resumes_the_optimizer():
@@ -199,10 +201,9 @@ def test_no_scale_exceeds_the_maximum():
   assert found[-1] == pytest.approx(0.2) and found.min() > 0.01
 
 
-@pytest.mark.parametrize('optimizer', [training.SGD(0.9), training.Adam()])
-def test_earlier_tasks_of_a_worker_do_not_change_the_result(optimizer):
+def test_earlier_tasks_of_a_worker_do_not_change_the_result():
   worker, fresh = (
-    toys.worker(variant='flipout', optimizer=optimizer) for _ in range(2)
+    toys.worker(variant='flipout', optimizer=training.Adam()) for _ in range(2)
   )
   begin = toys.start(worker)
   task = toys.task(begin, range(50, 90), epochs=2)
