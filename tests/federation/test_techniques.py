@@ -19,7 +19,8 @@ COLUMNS = {
 
 
 def test_disabled_techniques_equal_fedavg_bit_for_bit():
-  changes = {'variant': 'flipout', 'pooling': 'ws', 'clients_per_round': 3}
+  changes = {'variant': 'flipout', 'pooling': 'conflation'}
+  changes |= {'clients_per_round': 3}
   plain, infos = toys.execute(toys.experiment(**changes), 3)
   off, others = toys.execute(toys.experiment(**changes, **OFF), 3)
   assert toys.same(plain.model, off.model)
