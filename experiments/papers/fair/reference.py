@@ -1,8 +1,8 @@
 """Predictions of a reference posterior of the logistic model on features.
 
-The posterior is the Laplace approximation with full covariance of all clients'
-examples together, with a prior N(0, s^2 I). s has the lowest NLL of the mode on
-examples that the server holds. A file keeps the result for a set of examples.
+The posterior is that of all clients' examples together, with a prior N(0, s^2
+I), sampled by HMC. s has the lowest NLL of the mode on examples that the server
+holds. A file keeps the result for a set of examples.
 
   python -m experiments.papers.fair.reference runs/features  # its scores
 """
@@ -12,16 +12,18 @@ import hashlib
 import pathlib
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special
 
 from bfl_tf import data, seeds
 from bfl_tf.config.config import Config
 from bfl_tf.federation import run_data
+from bfl_tf.startup import tf
 from experiments import command_line
+from experiments.reference_posteriors import chains
 from experiments.reference_posteriors.distance import total_variation
 
 _SCALES = (0.02, 0.03, 0.05, 0.07, 0.1)
-_NUM_DRAWS, _NUM_HELD = 500, 5000
+_NUM_CHAINS, _NUM_SAMPLES, _NUM_HELD = 4, 200, 5000
 
 
 def predictions(
@@ -51,9 +53,15 @@ def predictions(
     scale = min(losses, key=losses.__getitem__)
     print(f'reference posterior: NLL of held-out examples by scale {losses}')
     mode = modes[scale]
+    found, root = _draws(x, labels[rows], mode, scale)
+    means = _means(found, root, mode, test)
     np.savez(
       path,
-      posterior=_mean(x, mode, scale, test),
+      posterior=means.mean(0),
+      halves=total_variation(means[::2].mean(0), means[1::2].mean(0)),
+      r_hat=found.r_hat().max(),
+      accepted=found.accepted,
+      step_size=found.step_size,
       mode=special.softmax(test @ mode, 1),
       labels=dataset.test.y,
       scale=scale,
@@ -68,7 +76,11 @@ def main(paths: Sequence[str]) -> None:
     command_line.fail('name the directory of the files reference_*.npz.')
   for path in sorted(pathlib.Path(paths[0]).glob('reference_*.npz')):
     found = np.load(path)
-    print(f'{path.name}, prior scale {found["scale"]:g}')
+    print(
+      f'{path.name}: prior scale {found["scale"]:g}, R-hat '
+      f'{found["r_hat"]:.3f}, distance of two halves {found["halves"]:.4f}, '
+      f'accepted {np.mean(found["accepted"]):.2f}'
+    )
     for name in ('posterior', 'mode'):
       probs, labels = found[name], found['labels']
       print(
@@ -94,32 +106,54 @@ def _nll(logits, labels) -> float:
   return float(-logs[np.arange(len(labels)), labels].mean())
 
 
-def _mean(x, mode, scale, test) -> np.ndarray:
-  """Returns mean probabilities over draws of the posterior's weights."""
-  num_features, num_classes = mode.shape
+def _draws(x, y, mode, scale) -> tuple[chains.Chains, np.ndarray]:
+  """Returns chains over z, for weights `mode + root z`, and the root.
+
+  In these coordinates the posterior has about the same width everywhere: the
+  root is that of the precision with the mean variance of a class.
+  """
   probs = special.softmax(x @ mode, 1)
-  precision = np.empty([num_classes, num_features] * 2)
-  for a in range(num_classes):
-    for b in range(a + 1):
-      weight = probs[:, a] * ((a == b) - probs[:, b])
-      block = x.T @ (weight[:, np.newaxis] * x)
-      precision[a, :, b], precision[b, :, a] = block, block.T
-  precision = precision.reshape(mode.size, mode.size)
-  precision[np.diag_indices(mode.size)] += scale**-2
-  lower = linalg.cholesky(
-    precision, lower=True, overwrite_a=True, check_finite=False
+  share = np.mean(probs * (1 - probs))
+  values, vectors = np.linalg.eigh(
+    share * x.T @ x + np.eye(len(mode)) / scale**2
   )
-  noise = seeds.generator(0, 'imagenet_reference').standard_normal(
-    [mode.size, _NUM_DRAWS]
+  root = (vectors / np.sqrt(values)).astype(np.float32)
+  examples, labels = tf.constant(x), tf.constant(y)
+
+  def density(z):
+    weights = mode + root @ tf.reshape(z, mode.shape)
+    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels, examples @ weights
+    )
+    square = tf.reduce_sum(tf.square(weights))
+    return -tf.reduce_sum(nll) - square / (2 * scale**2)
+
+  rng = seeds.generator(0, 'imagenet_reference_starts')
+  found = chains.sample(
+    density,
+    rng.standard_normal([_NUM_CHAINS, mode.size]).astype(np.float32),
+    num_samples=_NUM_SAMPLES,
+    burn_in=_NUM_SAMPLES // 2,
+    step_size=0.1,
+    seed=seeds.named(0, 'imagenet_reference'),
+    # A quarter of a circle; the step size falls as dimension^-0.25.
+    num_leapfrog_steps=round(1.1 * mode.size**0.25),
   )
-  draws = linalg.solve_triangular(
-    lower, noise, trans='T', lower=True, overwrite_b=True, check_finite=False
-  )
-  total = np.zeros([len(test), num_classes])
-  for draw in draws.T:
-    weights = mode + draw.reshape(num_classes, num_features).T
-    total += special.softmax(test @ weights.astype(np.float32), 1)
-  return total / _NUM_DRAWS
+  # A shift of the weights of all classes changes no prediction.
+  samples = found.samples.reshape(*found.samples.shape[:2], *mode.shape)
+  samples = samples - samples.mean(-1, keepdims=True)
+  return found._replace(samples=samples.reshape(found.samples.shape)), root
+
+
+def _means(found, root, mode, test) -> np.ndarray:
+  """Returns mean probabilities `[num_chains, num_test, C]` over each chain."""
+  num_samples = found.samples.shape[1]
+  means = np.zeros([_NUM_CHAINS, len(test), mode.shape[1]])
+  for mean, samples in zip(means, found.samples):
+    for z in samples:
+      weights = mode + root @ z.reshape(mode.shape)
+      mean += special.softmax(test @ weights, 1) / num_samples
+  return means
 
 
 if __name__ == '__main__':
