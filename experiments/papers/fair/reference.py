@@ -17,7 +17,7 @@ from scipy import special
 from bfl_tf import data, seeds
 from bfl_tf.config.config import Config
 from bfl_tf.federation import run_data
-from bfl_tf.startup import tf
+from bfl_tf.startup import tf, tfp
 from experiments import command_line
 from experiments.reference_posteriors import chains
 from experiments.reference_posteriors.distance import total_variation
@@ -61,7 +61,6 @@ def predictions(
       halves=total_variation(means[::2].mean(0), means[1::2].mean(0)),
       r_hat=found.r_hat().max(),
       accepted=found.accepted,
-      step_size=found.step_size,
       mode=special.softmax(test @ mode, 1),
       labels=dataset.test.y,
       scale=scale,
@@ -114,35 +113,46 @@ def _draws(x, y, mode, scale) -> tuple[chains.Chains, np.ndarray]:
   """
   probs = special.softmax(x @ mode, 1)
   share = np.mean(probs * (1 - probs))
-  values, vectors = np.linalg.eigh(
-    share * x.T @ x + np.eye(len(mode)) / scale**2
-  )
+  precision = share * x.T @ x + np.eye(len(mode)) / scale**2
+  values, vectors = np.linalg.eigh(precision)
   root = (vectors / np.sqrt(values)).astype(np.float32)
   examples, labels = tf.constant(x), tf.constant(y)
 
   def density(z):
-    weights = mode + root @ tf.reshape(z, mode.shape)
-    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
-      labels, examples @ weights
-    )
-    square = tf.reduce_sum(tf.square(weights))
-    return -tf.reduce_sum(nll) - square / (2 * scale**2)
+    # One product for all chains, [num_features, num_chains * C].
+    beside = tf.reshape(tf.transpose(z, [1, 0, 2]), [len(mode), -1])
+    weights = np.tile(mode, _NUM_CHAINS) + root @ beside
+    logits = tf.reshape(examples @ weights, [len(x), _NUM_CHAINS, -1])
+    own = tf.repeat(labels[:, tf.newaxis], _NUM_CHAINS, 1)
+    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(own, logits)
+    squares = tf.reshape(tf.square(weights), [len(mode), _NUM_CHAINS, -1])
+    square = tf.reduce_sum(squares, [0, 2])
+    return -tf.reduce_sum(nll, 0) - square / (2 * scale**2)
 
-  rng = seeds.generator(0, 'imagenet_reference_starts')
-  found = chains.sample(
-    density,
-    rng.standard_normal([_NUM_CHAINS, mode.size]).astype(np.float32),
-    num_samples=_NUM_SAMPLES,
-    burn_in=_NUM_SAMPLES // 2,
-    step_size=0.1,
-    seed=seeds.named(0, 'imagenet_reference'),
+  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
     # A quarter of a circle; the step size falls as dimension^-0.25.
-    num_leapfrog_steps=round(1.1 * mode.size**0.25),
+    tfp.mcmc.HamiltonianMonteCarlo(density, 0.1, round(1.1 * mode.size**0.25)),
+    num_adaptation_steps=int(0.4 * _NUM_SAMPLES),
+    target_accept_prob=0.75,
   )
+  rng = seeds.generator(0, 'imagenet_reference_starts')
+  start = rng.standard_normal([_NUM_CHAINS, *mode.shape]).astype(np.float32)
+  samples, (accepted, size) = tf.function(tfp.mcmc.sample_chain)(
+    _NUM_SAMPLES,
+    start,
+    kernel=kernel,
+    num_burnin_steps=_NUM_SAMPLES // 2,
+    trace_fn=lambda _, results: (
+      tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
+      results.new_step_size,
+    ),
+    seed=seeds.named(0, 'imagenet_reference'),
+  )
+  samples = np.swapaxes(samples.numpy(), 0, 1)
   # A shift of the weights of all classes changes no prediction.
-  samples = found.samples.reshape(*found.samples.shape[:2], *mode.shape)
   samples = samples - samples.mean(-1, keepdims=True)
-  return found._replace(samples=samples.reshape(found.samples.shape)), root
+  samples = samples.reshape(_NUM_CHAINS, _NUM_SAMPLES, -1)
+  return chains.Chains(samples, accepted.numpy().mean(0), size.numpy()), root
 
 
 def _means(found, root, mode, test) -> np.ndarray:
