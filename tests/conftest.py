@@ -38,6 +38,11 @@ def pytest_configure(config):
   hypothesis.settings.load_profile('deterministic')
 
 
+def pytest_collection_finish():
+  """Excludes all imported objects from garbage collection."""
+  gc.freeze()
+
+
 def pytest_xdist_auto_num_workers(config):
   """Returns one process per core, at most eight, or none for a single file.
 

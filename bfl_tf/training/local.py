@@ -124,7 +124,7 @@ class LocalTraining:
     own, carry = self._parts.begin(ctx, task.memory)
     weights.write(self.variables, own)
     self._inference.bound(self.variables)
-    if task.first_step == 0:
+    if self._slots and task.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
       self._inference.begin(self._slots, self._trained, own)
@@ -166,7 +166,8 @@ class LocalTraining:
       for first in tf.range(done, end, config.batch_size):
         batch = order[first : first + config.batch_size]
         now = self._next(x, y, batch, run, now)
-      if (epoch + 1) % config.epoch_decay_every == 0:
+      is_last = (epoch + 1) % config.epoch_decay_every == 0
+      if config.epoch_decay != 1 and is_last:
         now = now._replace(rate=now.rate * config.epoch_decay)
     taken, carry = now.step - task.first_step, now.carry
     mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
