@@ -33,11 +33,14 @@ def network(name, **arguments):
       'optimizer': training.Adam(),
       'step_decay': 0.9,
     },
-    {
-      'build': network('mlp', hidden_units=(8,), variant='mc_dropout'),
-      'data': images(),
-      'augment': True,
-    },
+    pytest.param(
+      {
+        'build': network('mlp', hidden_units=(8,), variant='mc_dropout'),
+        'data': images(),
+        'augment': True,
+      },
+      marks=pytest.mark.slow,
+    ),
     pytest.param({'variant': 'flipout'}, marks=pytest.mark.slow),
   ],
 )
