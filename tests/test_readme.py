@@ -31,23 +31,10 @@ def test_the_methods_page_has_every_setting():
       assert known, f'{method.name}.{setting}'
 
 
-@pytest.mark.parametrize(
-  'page',
-  [
-    'README.md',
-    'docs/methods.md',
-    'docs/results.md',
-    'docs/scores.md',
-    'docs/your_data.md',
-  ],
-)
-def test_linked_files_exist(page):
-  text, folder = (_ROOT / page).read_text('utf-8'), (_ROOT / page).parent
-  links = re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text)
-  assert links
-  assert all((folder / link).exists() for link in links)
-  for path in re.findall(r'`(bfl_tf/[^`]*)`', text):
-    assert (_ROOT / path).exists(), path
+def test_named_files_of_the_package_exist():
+  for page in (_ROOT / 'README.md', *(_ROOT / 'docs').glob('*.md')):
+    for path in re.findall(r'`(bfl_tf/[^`]*)`', page.read_text('utf-8')):
+      assert (_ROOT / path).exists(), (page, path)
 
 
 def _settings():

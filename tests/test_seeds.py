@@ -55,16 +55,20 @@ def test_generators_do_not_share_state():
 
 
 @pytest.mark.parametrize('jit_compile', [False, True])
-def test_bits_and_split_are_those_of_tensorflow(jit_compile):
+def test_draws_in_a_graph_are_those_of_tensorflow(jit_compile):
   def ours(seed):
-    return seeds.bits([5, 3], seed), seeds.split(seed)
+    shape = [5, 3]
+    drawn = seeds.bits(shape, seed), seeds.uniform(shape, seed)
+    return *drawn, seeds.split(seed)
 
   compiled = tf.function(ours, jit_compile=jit_compile)
   for seed in ([0, 0], [3, -4], [-(2**31), 2**31 - 1]):
-    drawn, split = compiled(tf.constant(seed))
+    bits, uniform, split = compiled(tf.constant(seed))
     expected = tf.random.stateless_uniform(
       [5, 3], seed, None, None, tf.int32, alg='philox'
     )
-    assert np.array_equal(drawn, expected)
+    assert np.array_equal(bits, expected)
+    expected = tf.random.stateless_uniform([5, 3], seed, alg='philox')
+    assert np.array_equal(uniform, expected)
     expected = tf.random.experimental.stateless_split(seed, 1, alg='philox')
     assert np.array_equal(split, expected[0])

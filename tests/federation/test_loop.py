@@ -30,7 +30,6 @@ def backwards(workers, jobs, run):
     FLIPOUT,
     {**FLIPOUT, 'pooling': 'lp', 'weighting': 'max_discrepancy'},
     {**FLIPOUT, 'pooling': 'wc', 'weighting': 'distance'},
-    {**FLIPOUT, 'pooling': 'dwc', 'flipout.update_prior': True},
     {**FLIPOUT, 'pooling': 'ws', 'privacy': 'central'},
   ],
 )

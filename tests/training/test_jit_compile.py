@@ -4,10 +4,9 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import toys
 
-from bfl_tf import clients, models, seeds, training
+from bfl_tf import clients, models, training
 from bfl_tf.methods import fedprox
 
 SIZES = (7, 50, 33, 64)  # With a batch of 16: no, some and only full batches.
@@ -60,12 +59,3 @@ def test_compiled_and_other_steps_agree_and_are_compiled_once(settings):
   # Shapes are static: clients of other sizes need no other program.
   steps = compiled.training._compiled
   assert steps.experimental_get_tracing_count() == 1
-
-
-def test_uniform_draws_do_not_depend_on_the_compiler():
-  seed = tf.constant([3, -4])
-  draw = functools.partial(seeds.uniform, [5, 3])
-  found = tf.function(draw, jit_compile=True)(seed)
-  expected = tf.random.stateless_uniform([5, 3], seed, alg='philox')
-  assert np.array_equal(found, draw(seed))
-  assert np.array_equal(found, expected)
