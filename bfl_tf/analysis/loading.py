@@ -112,7 +112,6 @@ def load_run(
     )
   # A new report does not depend on an earlier one.
   trained = model.without_report(run_dir)
-  prediction_sets.check_groups(sets_by, trained.task.is_numeric)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)

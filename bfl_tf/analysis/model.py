@@ -50,7 +50,6 @@ def without_report(run_dir: str | os.PathLike) -> Trained:
     raise ValueError(
       f'{path} is not a run directory: name the --output_dir of a run.'
     )
-  run_files.check_kinds(path)
   sites_own = directory.is_sites_own(path)
   if not (sites_own or run_files.is_finished(path)):
     raise ValueError(
@@ -112,10 +111,6 @@ _DATA = (
 
 def _together(paths) -> Ensemble:
   """Returns the ensemble of runs, which must have the same data."""
-  if len(paths) < 2:
-    raise ValueError(
-      'an ensemble needs at least two runs: name more in --runs.'
-    )
   runs = [load(path) for path in paths]
   first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
   for number, (path, run) in enumerate(zip(paths, runs)):

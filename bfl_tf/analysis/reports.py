@@ -70,7 +70,7 @@ class Report:
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
     held: Mapping[str, site_statistics.HeldCounts] = types.MappingProxyType({}),
-    choice: risk_lib.Choice = risk_lib.DEFAULT,
+    choice: risk_lib.Risk = risk_lib.DEFAULT,
     rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
     missing: Mapping[str, float] = types.MappingProxyType({}),
   ) -> 'Report':
@@ -104,8 +104,8 @@ class Report:
       return report
     names = trained.task.classes
     every: Any = {'': together, **statistics}
-    found = risk_lib.Risk.of(
-      choice, names, {k: v.risk for k, v in held.items()}, every[''].risk
+    found = choice.fitted(
+      names, {k: v.risk for k, v in held.items()}, every[''].risk
     )
     columns = ('updates', 'updates_requested')
     facts = _merged(
@@ -113,12 +113,22 @@ class Report:
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(found.event)
-    raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
+    risks = {
+      k: risk_lib.Risks.of(v.risk, event).recalibrated(found.maps[''])
+      for k, v in every.items()
+    }
     return dataclasses.replace(
       report,
       risk=found,
-      risks=found.rows(raw, facts),
-      curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
+      risks=[
+        {
+          'site': k or risk_lib.ALL,
+          **v.row(found.threshold),
+          **facts.get(k, {}),
+        }
+        for k, v in risks.items()
+      ],
+      curves=risks,
       event=trained.named(found.event),
       coefficients=coefficients.table(trained),
     )
@@ -145,7 +155,7 @@ def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
   calibrated: bool = False,
-  choice: risk_lib.Choice = risk_lib.DEFAULT,
+  choice: risk_lib.Risk = risk_lib.DEFAULT,
 ) -> Report:
   """Scores the global model, and personalized models if there are any.
 
@@ -225,10 +235,8 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
     if found.site not in tested:
       continue
     share = run.test.take(tested[found.site])
-    # Levels with too few calibration examples are not scored.
-    sets = found.sets and found.sets.informative()
     own = run.trained.replace(found.model)
-    row = _scores('personalized', own, share, sets)
+    row = _scores('personalized', own, share, found.sets)
     if found.fine_tuned is not None:
       before = run.trained.replace(found.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)

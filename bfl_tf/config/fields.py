@@ -177,6 +177,12 @@ class Server:
     'or else nwa.',
     table=RULES,
   )
+  min_scale: float = setting(
+    1e-6,
+    'Lower bound on pooled standard deviations; `floored_fraction` reports how '
+    'many weights reach it.',
+    gt=0,
+  )
   weighting: str = setting(
     'auto',
     'Weight of each client in the pooled posterior; auto is size where the '

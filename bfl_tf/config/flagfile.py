@@ -117,12 +117,9 @@ def split(
     from_file = re.match(r'--?flagfile=', word)
     if from_file:
       word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
-    try:
-      lines = [word]
-      if from_file:
-        lines = values.read_flags_from_files(lines, False)
-    except UnicodeDecodeError as error:
-      raise ValueError(f'{word} is not UTF-8 text.') from error
+    lines = [word]
+    if from_file:
+      lines = values.read_flags_from_files(lines, False)
     for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:

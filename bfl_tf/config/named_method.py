@@ -84,12 +84,12 @@ def read(name: str | os.PathLike) -> MethodFlags:
   own = flagfile.read(name, known, catalog.known_settings())
   base = _found(own.pop('method')) if 'method' in own else _NO_METHOD
   tune, needs = (
-    dict(_pair(name, key, text) for text in own.pop(key, ()))
+    dict(text.partition('=')[::2] for text in own.pop(key, ()))
     for key in ('tune', 'needs')
   )
   flags = {**base.flags, **own}
   unused = _unused(name, flags, own)
-  needs = {k: _field(name, k).checked(k, n) for k, n in needs.items()}
+  needs = {k: FIELDS[k].checked(k, n) for k, n in needs.items()}
   return MethodFlags(
     {key: value for key, value in flags.items() if key not in unused},
     {**base.tune, **tune},
@@ -115,19 +115,6 @@ def _found(name: str) -> MethodFlags:
   return MethodFlags(found.flags, found.tune, found.needs, found.help)
 
 
-def _field(method, flag):
-  if flag not in FIELDS:
-    raise ValueError(f'--method={method} needs --{flag}, which is unknown.')
-  return FIELDS[flag]
-
-
-def _pair(name, key, text):
-  flag, is_pair, value = text.partition('=')
-  if not is_pair:
-    raise ValueError(f'{name}: --{key}={text} must be flag=value.')
-  return flag, value
-
-
 def _unused(path, flags, own) -> set[str]:
   """Returns the settings of components that a file replaces.
 
@@ -143,13 +130,11 @@ def _unused(path, flags, own) -> set[str]:
         f'{path}: --{key} is a setting of a component that the method does '
         'not select: remove it.'
       )
-    if key in OF_OPTIMIZER and 'client_optimizer' not in flags:
+    of_optimizer = OF_OPTIMIZER if 'client_optimizer' in flags else ()
+    if key not in (*OF_METHOD, *of_optimizer) and key not in settings:
       raise ValueError(
-        f'{path}: --{key} needs --client_optimizer in the same method.'
-      )
-    if key not in (*OF_METHOD, *OF_OPTIMIZER) and key not in settings:
-      raise ValueError(
-        f'{path}: --{key} describes a task, not a method: remove it.'
+        f'{path}: --{key} describes a task, or needs --client_optimizer in the '
+        'same method: remove it.'
       )
   return unused
 
@@ -186,7 +171,7 @@ def expanded(
   dropped = unused & own.keys() - {*typed}
   made = {k: v for k, v in made.items() if k not in dropped}
   for flag, value in needs.items():
-    field = _field(name, flag)
+    field = FIELDS[flag]
     if field.checked(flag, made.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')
   return made

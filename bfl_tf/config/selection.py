@@ -112,11 +112,6 @@ class MethodConfig:
     for name in inspect.signature(self.factory).parameters:
       if name in _OF_RUN:
         arguments[name] = vars(context)[name]
-        if arguments[name] is None:
-          raise ValueError(
-            f'--{self.role}={self.requested_name} has the argument {name}, '
-            f'which a run cannot provide for --{self.role}.'
-          )
     for name, selected in (*self.uses.items(), *self.roles.items()):
       arguments[name] = selected.make(context)
     return arguments
@@ -245,7 +240,9 @@ def reject(
       f'--{key} is unknown.{hint} Settings of {name}: {", ".join(keys)}.'
     )
   same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
-  hint = registry.hint(name, [each.name for each in known])
+  hint = registry.hint(key, []) or registry.hint(
+    name, [each.name for each in known]
+  )
   if same:
     hint = f' Did you mean {" or ".join(same)}?'
   raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')

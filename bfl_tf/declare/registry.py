@@ -21,6 +21,7 @@ RENAMED = {
   'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
   'early_local_epochs': '--local_epochs, the same in all rounds',
   'min_local_epochs': '--local_epochs, the same for all clients',
+  'min_scale': '--min_scale',
   'epoch_decay': '--step_decay, once per step',
 }
 
@@ -37,8 +38,8 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
 
 def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
   """Returns a sentence with the known word that is most similar, or ''."""
-  if word in RENAMED:
-    return f' It is now {RENAMED[word]}.'
+  if new := RENAMED.get(word) or RENAMED.get(word.rpartition('.')[2]):
+    return f' It is now {new}.'
   near = difflib.get_close_matches(word, list(known), n=1)
   return f' Did you mean {show.format(near[0])}?' if near else ''
 
@@ -52,13 +53,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     if member:
       return _of_family(family, *member)
   if ':' in name:
-    thing = imported(flag, name)
-    if not callable(thing):
-      raise ValueError(
-        f'--{flag}={name} is of type {type(thing).__name__}: name a class or a '
-        'function.'
-      )
-    return thing
+    return imported(flag, name)
   raise ValueError(
     f'--{flag}={name} is unknown.{hint(name, table)} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'

@@ -11,14 +11,10 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-import numpy as np
-
-from bfl_tf import parts as parts_lib
-from bfl_tf import server, statistics, training, weights
+from bfl_tf import server, training
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.data import partitions
 from bfl_tf.declare import component, user_code
-from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +125,6 @@ def check(facts: Facts) -> None:
     _check_servers(plan)
     if plan.config.is_numeric:
       _check_numbers(plan)
-    if isinstance(plan.pool, pooling.Rule):
-      _check_summands(plan)
   else:
     _check_exact(plan)
     _check_covariance(plan, facts.model)
@@ -234,55 +228,18 @@ def _check_pool(plan, model):
   )
 
 
-def _example() -> statistics.ClientUpdate:
-  model = weights.Weights(*np.ones([4, 2], np.float32))
-  return statistics.ClientUpdate(0, 1, model, rates=np.ones(1))
-
-
-def _check_summands(plan):
-  """Pools two small models, so that wrong terms fail before any training."""
-  update, rule = _example(), plan.pool
-
-  def pool():
-    terms = pooling.Rule.terms(rule, update, 1.0, update.model)
-    sums = {'weight': 2.0, 'max_weight': 1.0, 'count': 2.0}
-    sums |= {name: 2 * np.asarray(term) for name, term in terms.items()}
-    ctx = parts_lib.ServerContext(update.model)
-    with np.errstate(all='ignore'):
-      pooling.Rule.step(rule, update.model, sums, None, ctx)
-
-  if not component.overrides(rule, pooling.Rule, 'terms'):
-    user_code.call(plan.flag_of_pool, pool)
-
-
 def _check_weighting(plan):
-  """Weighs a small update, so that a wrong result fails before any training."""
-  update, weighting = _example(), plan.weighting
+  """Rejects a weighting that the rule would ignore."""
   if not plan.pool.takes_weights and plan.config.weighting != 'auto':
     raise ValueError(
       f'{plan.flag_of_pool} uses no client weights: remove '
       f'--weighting={plan.config.weighting}.'
     )
 
-  def weigh():
-    if weighting.needs_all:
-      weighed, _ = weighting.weigh_all([update] * 2, update.model)
-    else:
-      weighed, _ = weighting.weigh(update, update.model)
-    return weighed
-
-  user_code.call(f'--weighting={plan.config.weighting}', weigh)
-
 
 def _check_servers(plan):
   """Checks the server parts of a run."""
   config = plan.config
-  for part in plan.start:
-    if part.has('terms') or part.has('slot'):
-      raise ValueError(
-        f'--start: {part.name} needs the updates of rounds: select it in '
-        '--server_parts.'
-      )
   makers = [part for part in plan.servers if part.group_names]
   if len(makers) > 1:
     names = ' and '.join(part.name for part in makers)

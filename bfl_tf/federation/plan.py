@@ -65,6 +65,7 @@ class Plan:
       num_clients=config.num_clients,
       clients_per_round=config.clients_per_round,
       prior_precision=objectives[0].prior_scale ** -2 if objectives else 0.0,
+      min_scale=config.min_scale,
       optimizer=optimizer,
       weighting=weighting,
     )

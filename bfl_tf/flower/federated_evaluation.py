@@ -52,7 +52,7 @@ class FederatedEvaluation:
   run: str = ''
   seconds: float = math.inf
   sets_by: str = ''
-  choice: risk.Choice = risk.DEFAULT
+  choice: risk.Risk = risk.DEFAULT
   rejected: dict[int, str] = dataclasses.field(default_factory=dict)
   names: dict[int, str] = dataclasses.field(init=False)
 
@@ -71,7 +71,6 @@ class FederatedEvaluation:
     trained, sets, task = self.trained, None, self.trained.task
     has_held = bool(trained.config.calibration_fraction)
     risk.check(self.choice, task.classes, has_held)
-    prediction_sets.check_groups(self.sets_by, task.is_numeric)
     held: dict[str, site_statistics.HeldCounts] = {}
     if has_held:
       answers = self._answers('calibration', None)

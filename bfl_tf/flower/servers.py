@@ -102,7 +102,9 @@ def _score(grid, settings):
       nodes, introduced, trained, str(settings['sets']),
       str(settings['output-dir']), seconds or math.inf,
       str(settings['sets-by']),
-      risk.Choice(*(settings[name] for name in risk.Choice._fields)),
+      risk.Risk(
+        settings['event'], settings['threshold'], settings['recalibrate']
+      ),
     ).report()  # fmt: skip
     report_files.write(path, report)
     effects = coefficients.write(path, trained)

@@ -65,7 +65,7 @@ def evaluate_on_sites(
   timeout: float = 0.0,
   score: str = 'lac',
   sets_by: str = '',
-  choice: risk.Choice = risk.DEFAULT,
+  choice: risk.Risk = risk.DEFAULT,
 ) -> None:
   """Evaluates a finished run's model on nodes with their own files.
 
@@ -84,7 +84,8 @@ def evaluate_on_sites(
   """
   settings = {
     'ask': True, 'answer-timeout': timeout, 'sets': score, 'sets-by': sets_by,
-    'output-dir': str(run_dir), **choice._asdict(),
+    'output-dir': str(run_dir), 'event': choice.event,
+    'threshold': choice.threshold, 'recalibrate': choice.recalibrate,
   }  # fmt: skip
   _submit(connection, settings)
 

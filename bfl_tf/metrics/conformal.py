@@ -144,22 +144,15 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
   """Returns the largest score of a class in the set.
 
   Args:
-    counts: `[num_bins]`, number of scores per bin, summed over sites.
+    counts: `[num_bins]`, number of scores per bin over all sites, not all 0.
     alpha: Probability in (0, 1) that a set misses the label.
 
   Returns:
     threshold: Threshold in [0, 1]; 1, which includes every class, if there are
       too few scores for this alpha.
-
-  Raises:
-    ValueError: alpha is out of range, or all counts are 0.
   """
   counts = np.asarray(counts)
   total = int(counts.sum())
-  if not 0 < alpha < 1 or total < 1:
-    raise ValueError(
-      f'alpha must be in (0, 1) and counts positive, got {alpha!r} and {total}.'
-    )
   # A float such as 1 - 0.9 stands for the fraction 1/10.
   exact = fractions.Fraction(alpha).limit_denominator(10**9)
   rank = math.ceil((total + 1) * (1 - exact))

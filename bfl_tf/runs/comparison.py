@@ -159,12 +159,6 @@ def rows(
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.
   """
-  runs = [run for group in groups.values() for run in group.directories()]
-  if len({recorded.is_numeric(run) for run in runs}) > 1:
-    raise ValueError(
-      'compare runs with classes and runs with numeric labels separately: they '
-      'have different scores.'
-    )
   every = {name: group.scores for name, group in groups.items()}
   keys = list(more) or groups_lib.differing([*groups.values()])
   others = baselines(groups, baseline, keys)

@@ -137,8 +137,6 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run ({obstacle}): delete it '
         'to train again, or choose another directory.'
       )
-    if not self.replaces:
-      run_files.check_kinds(self.path)
 
   def clear(self) -> None:
     """Removes the other run that this one replaces."""
@@ -261,7 +259,7 @@ class RunDirectory:
     path = self.path / run_files.NODES
     if not path.exists() or self.replaces:
       return
-    if files.read_json(path, dict[str, str]) != json.loads(nodes or '{}'):
+    if files.read_json(path) != json.loads(nodes or '{}'):
       raise ValueError(
         f'{self.path}: the files of some nodes have changed since the first '
         'round: restore them, or choose another directory.'

@@ -143,5 +143,5 @@ def scores_of(run: pathlib.Path) -> dict[str, float]:
   for more in ('', run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
-      scores |= files.read_json(path, dict[str, float])
+      scores |= files.read_json(path)
   return scores

@@ -263,7 +263,7 @@ def cached(
     answers = ask(directory)
     path.parent.mkdir(exist_ok=True)
     files.write_text(path, json.dumps(answers, indent=2) + '\n')
-  return files.read_json(path, dict[str, Any])
+  return files.read_json(path)
 
 
 def picked_member(directory: pathlib.Path, predictor: str) -> float:
