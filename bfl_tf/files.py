@@ -31,9 +31,6 @@ class UnreadableError(ValueError):
 def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
   """Turns an error of a damaged file into one line.
 
-  Args:
-    remedy: Advice to the user; by default, to restore the file.
-
   Raises:
     FileNotFoundError: There is no such file.
     PermissionError: The file may not be read.
@@ -81,10 +78,6 @@ def read_npz(
 
   Args:
     names: Names of the arrays to read; None for all. Missing names are ignored.
-
-  Raises:
-    FileNotFoundError: There is no such file.
-    UnreadableError: The file is damaged or of another format.
   """
   # An .npy has no attribute `files`.
   with reading(path), np.load(path, allow_pickle=False) as archive:
@@ -96,12 +89,7 @@ def read_npz(
 
 
 def read_json(path: pathlib.Path, keys: Sequence[str] = ()) -> dict[str, Any]:
-  """Returns the object in a `.json` file, which must have these keys.
-
-  Raises:
-    FileNotFoundError: There is no such file.
-    UnreadableError: The file is damaged.
-  """
+  """Returns the object in a `.json` file, which must have these keys."""
   with reading(path):
     content = json.loads(path.read_text('utf-8'))
     return {**content, **{key: content[key] for key in keys}}

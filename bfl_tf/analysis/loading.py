@@ -96,14 +96,6 @@ def load_run(
       without calibration examples; these examples are not scored.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
       for numeric labels.
-    min_site_examples: Minimum number of test examples of a site; smaller sites
-      are left out.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
-
-  Raises:
-    ValueError: The directory cannot be loaded, as by `load`, or contains a
-      personalized model. Or the data have changed since the run. Or
-      `calibrate_on_test` is set for a run with calibration examples.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(

@@ -63,10 +63,8 @@ class PredictionSets(NamedTuple):
     """Merges the counts of sites.
 
     Args:
-      counts: `site_statistics.score_counts` of each site.
       by: One of `GROUPS`. Empty: `class` for two classes of which one has less
         than 20 % of the examples, otherwise `all`.
-      classes: Names of the classes.
     """
     every = np.stack([*counts.values()])
     sizes = every.sum((0, 2))
@@ -137,11 +135,7 @@ def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
 
 
 def read(run_dir: str | os.PathLike) -> PredictionSets | None:
-  """Returns the prediction sets of a run or personalized model, or None.
-
-  Raises:
-    ValueError: The file is damaged.
-  """
+  """Returns the prediction sets of a run or personalized model, or None."""
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None

@@ -46,9 +46,6 @@ def project(
 ) -> tuple[weights.Weights, float]:
   """Chooses the weight with the largest likelihood of held-out examples.
 
-  Args:
-    held: Examples of the site on which no model was trained.
-
   Returns:
     The barycenter and its weight, a multiple of 0.1.
   """

@@ -35,14 +35,11 @@ class Report:
     classes: One row per class, by column; none for numeric labels.
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
-    rejected: Reason why a site did not reply, by site.
     of_personal: Whether all scores are those of personal models.
-    risk: Risk of an event, for two classes.
     risks: Statistics of the risk of all examples, then of each site.
     curves: Test examples by the log odds of the event, after recalibration, of
       each site; the key `''` is for all.
     event: Name of the event, with its column in a table: `died = yes`.
-    coefficients: Rows of `coefficients.table` of a logistic model.
   """
 
   sites: list[Row]
@@ -77,8 +74,6 @@ class Report:
     """Builds the tables.
 
     Args:
-      client_names: Site of each client; empty if clients are not sites.
-      held: Counts of calibration examples, by site.
       rounds: Numbers of accepted and of requested updates, by site.
       missing: Fraction of missing cells in the training rows, by site.
     """

@@ -66,13 +66,7 @@ def counts(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class Risks(NamedTuple):
-  """Examples by the log odds of the event.
-
-  Attributes:
-    log_odds: `[num_points]`, log odds of the event.
-    events: `[num_points]`, number of examples with the event.
-    others: `[num_points]`, number of examples without the event.
-  """
+  """Numbers of examples by the log odds of the event, `[num_points]` each."""
 
   log_odds: np.ndarray
   events: np.ndarray
@@ -99,9 +93,6 @@ class Risks(NamedTuple):
     Args:
       precision: Precisions of the normal priors of slope and intercept.
       center: Means of these priors.
-
-    Returns:
-      Slope and intercept `[2]`, and their standard errors.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others
@@ -199,11 +190,7 @@ class Risks(NamedTuple):
 
 
 def check(choice: 'Risk', classes: Sequence[str], has_held: bool) -> None:
-  """Raises a ValueError for a choice that a run cannot fulfil.
-
-  Args:
-    has_held: Whether there are calibration examples.
-  """
+  """Raises a ValueError for a choice that a run cannot fulfil."""
   names = ('--event', '--risk_threshold', '--recalibrate')
   flags = [f'{name}={value}' for name, value in zip(names, choice) if value]
   if flags and len(classes) != 2:
@@ -251,7 +238,6 @@ class Risk(NamedTuple):
 
     Args:
       held: `counts` of the calibration examples by site; may be empty.
-      test: `counts` of all test examples.
     """
     whole: Any = sum(held.values()) if held else test
     sizes = whole.sum(-1)
@@ -302,11 +288,7 @@ def write(run_dir: str | os.PathLike, risk: Risk) -> None:
 
 
 def read(run_dir: str | os.PathLike) -> Risk | None:
-  """Returns the risk of a run with a report, or None.
-
-  Raises:
-    ValueError: The file is damaged.
-  """
+  """Returns the risk of a run with a report, or None."""
   path = pathlib.Path(run_dir) / run_files.RISK
   if not path.exists():
     return None

@@ -25,11 +25,7 @@ _DARK = 128
 
 
 class OutOfDistribution(NamedTuple):
-  """Out-of-distribution examples.
-
-  Attributes:
-    x: `[num_examples, ...]`, in the shape of the run's examples.
-  """
+  """Out-of-distribution examples."""
 
   distance: str
   name: str
@@ -45,7 +41,6 @@ def other(
     text: Name of a data set, or `name@split`. The default split is `test` for
       TFDS, and the training examples for other sources.
     like: Data set of the run; images are resized to its shape.
-    count: Maximum number of examples; 0 for all.
   """
   name, split = text, ''
   # The path of a file may contain an @.
@@ -82,7 +77,6 @@ def evaluate(
   """Runs all four parts of the evaluation.
 
   Args:
-    num_examples: Maximum number of test examples; 0 for all.
     corrupt: Whether to score corrupted images, if the inputs are uint8 images.
   """
   trained, remarks = run.trained, []

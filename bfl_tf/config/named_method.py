@@ -38,11 +38,7 @@ _OF_FILE = {
 
 
 class MethodFlags(NamedTuple):
-  """A method as flags; the other attributes are those of `methods.Method`.
-
-  Attributes:
-    flags: Values by field and setting.
-  """
+  """A method as flags; the other attributes are those of `methods.Method`."""
 
   flags: dict[str, Any]
   tune: Mapping[str, str]
@@ -70,12 +66,7 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
 
 
 def read(name: str | os.PathLike) -> MethodFlags:
-  """Returns the method of a name, of `package.module:name` or of a file.
-
-  Raises:
-    ValueError: A file sets a flag of the task, or a setting of a component that
-      it does not select.
-  """
+  """Returns the method of a name, of `package.module:name` or of a file."""
   if not is_file(name):
     return _found(str(name))
   if not pathlib.Path(name).is_file():
@@ -147,12 +138,7 @@ def expanded(
   """Replaces the method of a task by another one.
 
   Args:
-    name: Value of `--method`.
-    values: Values of the task by field or setting.
     typed: Names of values that are stronger than the method.
-
-  Raises:
-    ValueError: Raised as by `read`, or the task does not fit the method.
   """
   own, _, needs, _ = read(name)
   replaced = [*OF_METHOD]

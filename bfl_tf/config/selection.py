@@ -121,9 +121,7 @@ class Selection:
   """The methods of a config with their settings.
 
   Attributes:
-    chains: The methods that a field names, in order, by field.
     settings: Settings that differ from their defaults, by key.
-    unused: Keys that no selected method has.
   """
 
   def __init__(self, roles: Roles, values: Mapping[str, Any]):

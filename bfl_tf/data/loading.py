@@ -41,8 +41,6 @@ def load(
       TensorFlow Datasets; a `file.npz` with `x_train, y_train, x_test, y_test`
       or `x, y`; a `file.csv`; or a `package.module:function` that takes no
       arguments and returns those four arrays or a `Dataset`.
-    seed: Random seed of the validation split.
-    is_numeric: Whether labels are numbers, not classes.
     **reading: Fields of `DatasetConfig` that apply to this source.
   """
   read = dataset_config.DatasetConfig(dataset, **reading)

@@ -42,7 +42,6 @@ def load_unlabeled(
     resize: Whether to convert images to the height, width and channels of
       `like`. Interpolation is linear, with antialiasing for smaller images.
       Grey is repeated in every colour, and colours become their luma.
-    flag: Name of the flag, for error messages.
   """
   where = f'--{flag}={name}'
   images = np.asarray(_load(flag, name, split, like))

@@ -38,11 +38,7 @@ class Broadcast(NamedTuple):
 
 
 class Work(NamedTuple):
-  """The work of one client in a round, which the server can compute.
-
-  Attributes:
-    rates: `[steps]`, learning rates of these steps.
-  """
+  """The work of one client in a round, which the server can compute."""
 
   num_examples: int
   steps: int
@@ -69,11 +65,7 @@ def client_task(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> training.ClientTask:
-  """Returns the training task of a client in a round.
-
-  Args:
-    indices: `[num_examples]` int32 into the training data.
-  """
+  """Returns the training task of a client in a round."""
   config, round_index = plan.config, broadcast.round
   kept, steps = memory or {}, client_steps(config, len(indices))
   return training.ClientTask(

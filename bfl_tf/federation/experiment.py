@@ -83,11 +83,7 @@ class Experiment:
     dataset: data.Dataset | None = None,
     plan: Plan | None = None,
   ) -> 'Experiment':
-    """Builds the experiment.
-
-    Args:
-      built: Cache of data sets and compiled workers, shared by experiments.
-    """
+    """Builds the experiment."""
     built = {} if built is None else built
     plan = plan or Plan.of(config)
     dataset = dataset or run_data.load(config, built)

@@ -24,7 +24,6 @@ class Facts:
   Attributes:
     plan: The `federation.Plan`. Its attributes, such as `config`, `pool`,
       `weighting` and `optimizer`, are also attributes of the facts.
-    flag: Flag of the part that is checked.
     trainings: Tuples (client, number of steps, number of examples); empty
       before the data are read.
     tools: `server.Resources`; None before the data are read.

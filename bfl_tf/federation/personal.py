@@ -44,7 +44,6 @@ def model_of(
   """Returns the personal model of a client.
 
   Args:
-    plan: Plan of the clients, with the layout.
     memory: Memory of the client, by part name; None if it was never sampled.
   """
   memory = memory or plan.fresh_memory(model)

@@ -26,12 +26,10 @@ class Plan:
   """The method of a run: what clients and server do in each round.
 
   Attributes:
-    locals: Client parts, in order.
     pool: The pooling rule: of a client part, or of `--pooling`.
     servers: Other server parts, in order: those of client parts, then
       `--server_parts`. Recalibration of batch normalization precedes the part
       that makes groups.
-    start: Server parts before the first round.
     layout: Layout of the model; None before the data are read.
   """
 
@@ -216,11 +214,7 @@ class Plan:
   def workers(
     self, dataset: Dataset, built: dict[Any, Any]
   ) -> list[training.Worker]:
-    """Returns one worker per device, compiled for local training.
-
-    Args:
-      built: Cache of workers, by data set and local training.
-    """
+    """Returns one worker per device, compiled for local training."""
     config, shape = self.config, dataset.input_shape
     if config.mixed_precision and not training.has_mixed_precision():
       raise ValueError(

@@ -159,13 +159,6 @@ def personal_rows(
   part of the split with the class shares of the client's training examples; an
   example may then serve several clients. For numeric labels without sites, they
   are the whole split.
-
-  Args:
-    split: `test` or `validation`.
-    clients: Clients to return. Those without validation examples are left out.
-
-  Raises:
-    ValueError: A client has no test examples.
   """
   names, scored = client_names(dataset, partition), dataset.splits[split]
   of_sites: dict[str, np.ndarray] = dict(scored.sites)

@@ -26,7 +26,6 @@ class Round(NamedTuple):
   """Result of a round.
 
   Attributes:
-    info: Columns of `metrics.csv`.
     predictors: Groups of models that a part made, by name. They are scored
       with the round, and no later round reads them.
   """

@@ -167,7 +167,6 @@ class OwnFile(NamedTuple):
   """The node's own data file and its settings.
 
   Attributes:
-    data: Path of the file; empty if the node has none.
     settings: Pairs of a field of `data.DatasetConfig` and its value.
   """
 
@@ -200,10 +199,6 @@ def of(
     own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
     digest: Digest of the summary of this node's file in the first round.
-
-  Raises:
-    ValueError: The node does not meet the config, or its file cannot be read
-      or has changed.
   """
   if bool(summary) != bool(own.data):
     raise ValueError(

@@ -26,11 +26,8 @@ class Engine(engine.Engine):
   """Trains the clients of a round in Flower's ClientApps.
 
   Attributes:
-    window: Maximum number of orders without a reply.
     run: Name of the run if nodes store their clients' memories. Empty if the
       server stores them, which a simulation needs to resume.
-    summary: A `DataSummary` of all nodes' files, as in `messages.Order`.
-    digests: Digest of the summary of each client's file, by client.
   """
 
   nodes: nodes_lib.SimulatedNodes | nodes_lib.SuperNodes

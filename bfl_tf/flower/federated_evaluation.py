@@ -37,13 +37,7 @@ _WINDOW = 64
 
 @dataclasses.dataclass
 class FederatedEvaluation:
-  """Evaluation of a finished run's model by its nodes.
-
-  Attributes:
-    rejected: Reason for a missing or invalid reply, by client.
-    names: Client number and name of the node, by client.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
-  """
+  """Evaluation of a finished run's model by its nodes."""
 
   numbered: nodes.SuperNodes
   introduced: Mapping[int, data_summaries.DataSummary]
@@ -63,11 +57,7 @@ class FederatedEvaluation:
       self.score = prediction_sets.RESIDUAL
 
   def report(self) -> reports.Report:
-    """Evaluates the calibration shares, then the test shares.
-
-    Raises:
-      TooFewClientsError: Fewer than `--min_clients` sent a valid reply.
-    """
+    """Evaluates the calibration shares, then the test shares."""
     trained, sets, task = self.trained, None, self.trained.task
     has_held = bool(trained.config.calibration_fraction)
     risk.check(self.choice, task.classes, has_held)

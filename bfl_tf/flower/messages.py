@@ -85,12 +85,7 @@ class Question(NamedTuple):
 def pack(
   tree: Any, packed: Mapping[str, app.Array] | None = None
 ) -> app.RecordDict:
-  """Returns the message of a tree.
-
-  Args:
-    packed: Arrays common to several messages, from `pack_arrays`; their bytes
-      are not copied.
-  """
+  """Returns the message of a tree."""
   tree = tree if isinstance(tree, Mapping) else tree._asdict()
   plain: dict[str, Any] = {}
   arrays = dict(packed or {})
@@ -140,12 +135,6 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   """Returns the lines of flags if a server may set them on this node.
 
   The check precedes parsing, because parsing imports user code.
-
-  Args:
-    has_file: Whether the node's own file replaces `--dataset`.
-
-  Raises:
-    ValueError: The versions differ, or the server must not set a flag.
   """
   first, *lines = flags.splitlines()
   if first != flags_file.VERSION:

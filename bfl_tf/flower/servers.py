@@ -126,9 +126,6 @@ def _introduced(grid, config, settings):
 
   Returns:
     The nodes, and their data summaries by client, empty without own files.
-
-  Raises:
-    ValueError: Only some nodes have a file, or a summary cannot be read.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
   nodes = SuperNodes.of(
@@ -164,10 +161,6 @@ def with_summaries(
   Returns:
     A data set with as many training labels of each class and client as on the
     nodes; the training inputs are zeros.
-
-  Raises:
-    ValueError: Features differ, or the server's file has a class that no
-      client has.
   """
   united = data_summaries.merged(summaries)
   try:

@@ -80,11 +80,6 @@ def execute(
 
   Args:
     code: Python code that calls `given` and then `run_apps`.
-    given: Value that `given` returns in the child process.
-
-  Raises:
-    ValueError: The server raised one.
-    FlowerError: The run failed for another reason.
   """
   environment = {
     **os.environ,
@@ -146,11 +141,7 @@ def run_apps(
   num_processes: int,
   cpus: int = 1,
 ) -> None:
-  """Simulates apps with Flower and a Ray instance local to this process.
-
-  Args:
-    num_processes: Number of CPUs that Ray provides.
-  """
+  """Simulates apps with Flower and a Ray instance local to this process."""
   # Ray forks in this thread while the server runs in another.
   startup.import_all()
   # It imports TensorFlow, whose log `startup` discards.

@@ -46,9 +46,6 @@ def execute(
 ) -> None:
   """Runs a config on a SuperLink and prints its progress.
 
-  Args:
-    connection: Name of a connection in Flower's config.toml.
-
   Raises:
     ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
@@ -70,12 +67,6 @@ def evaluate_on_sites(
   """Evaluates a finished run's model on nodes with their own files.
 
   Writes and prints the same as `bfl-tf report`; only sums leave a node.
-
-  Args:
-    connection: Name of a connection in Flower's config.toml.
-    timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
 
   Raises:
     ValueError: The directory holds no finished run, or its nodes have no own

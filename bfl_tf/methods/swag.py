@@ -35,7 +35,6 @@ class Collected(NamedTuple):
   """Statistics of the collected weights.
 
   Attributes:
-    average: `[num_trainable]`, mean of the collected weights.
     square: `[num_trainable]`, sum of squared deviations; empty if no scale is
       fitted.
     columns: `[rank, num_trainable]`, the last deviations, from old to new.

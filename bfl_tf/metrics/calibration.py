@@ -38,8 +38,6 @@ class EqualBins(NamedTuple):
   """Bins of equally many examples, from the least confident.
 
   Attributes:
-    confidence: `[num_bins]`, mean confidence per bin.
-    accuracy: `[num_bins]`, accuracy per bin.
     counts: `[num_bins]`, number of examples; they differ by at most 1.
   """
 
@@ -118,9 +116,6 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
   Args:
     probs: Probabilities of calibration examples, separate from test examples.
-
-  Returns:
-    temperature: Temperature between 0.01 and 100.
   """
 
   size = np.size(labels)

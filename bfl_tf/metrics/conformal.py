@@ -99,12 +99,7 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
 def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
-  """Returns counts of the labels' scores by bin.
-
-  Returns:
-    counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each
-      bin includes its upper edge.
-  """
+  """Returns counts of the labels' scores by bin."""
   p_bar, labels = predictive.checked(probs, labels)
   return _counts(set_scores(p_bar, score)[np.arange(labels.size), labels])
 

@@ -33,11 +33,8 @@ class Reliability(NamedTuple):
   """Accuracy and confidence in bins of equal width.
 
   Attributes:
-    edges: `[num_bins + 1]`, from 0 to 1.
     accuracy: `[num_bins]`, fraction correct; NaN if the bin is empty.
     confidence: `[num_bins]`, mean confidence; NaN if the bin is empty.
-    counts: `[num_bins]`, integers, number of examples.
-    right: `[num_bins]`, integers, number of correct examples.
   """
 
   edges: np.ndarray
@@ -58,10 +55,8 @@ class GapAbove(NamedTuple):
   """Calibration of the predictions with at least a threshold's confidence.
 
   Attributes:
-    thresholds: `[num_thresholds]`, tau from 0 to 1.
     gap: `[num_thresholds]`, accuracy minus mean confidence; NaN without
       predictions.
-    counts: `[num_thresholds]`, integers, number of predictions.
   """
 
   thresholds: np.ndarray
@@ -111,12 +106,7 @@ def reliability(
 def reliability_of(
   confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
 ) -> Reliability:
-  """Returns the curve of `reliability` from confidence and correctness.
-
-  Args:
-    confidence: `[num_examples]`, probability of the predicted class.
-    correct: `[num_examples]`, booleans.
-  """
+  """Returns the curve of `reliability` from confidence and correctness."""
   num_bins = predictive.check_num_bins(num_bins)
   # np.linspace would round some edges up, e.g., 0.6 of five bins.
   edges = np.arange(num_bins + 1) / num_bins

@@ -18,22 +18,14 @@ MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
 def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Fraction of examples whose most probable class is the label.
-
-  Returns:
-    accuracy: Score in [0, 1]; higher is better.
-  """
+  """Fraction of examples whose most probable class is the label."""
   return float(predictive.is_correct(probs, labels).mean())
 
 
 def negative_log_likelihood(
   probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> float:
-  """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
-
-  Returns:
-    nll: Score in nats per example; lower is better.
-  """
+  """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`."""
   return float(log_losses(probs, labels).mean())
 
 

@@ -135,11 +135,7 @@ def resnet18(
 
 
 def residual_blocks(name, depth, x):
-  """Returns filters and strides of the blocks of a ResNet of this depth.
-
-  Raises:
-    ValueError: The depth is not 6n + 2, or the images `x` are too small.
-  """
+  """Returns filters and strides of the blocks of a ResNet of this depth."""
   if depth < 8 or depth % 6 != 2:
     lower = max(8, depth - (depth - 2) % 6)
     raise ValueError(

@@ -102,11 +102,7 @@ def risk_curves(
 def confidence_histogram(
   run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
-  """Draws a histogram of the confidence of correct and wrong predictions.
-
-  Returns:
-    figure: Stacked bars, and lines at the accuracy and the mean confidence.
-  """
+  """Draws a histogram of the confidence of correct and wrong predictions."""
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
   axes = axes or canvas.panel((5.6, 4.2))
@@ -142,9 +138,6 @@ def member_confidence(
 
   Args:
     groups: Names of the groups: some of A, C, S.
-
-  Returns:
-    figure: Bars of the fraction of examples, averaged over a group's members.
   """
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):

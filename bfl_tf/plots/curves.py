@@ -104,9 +104,6 @@ def sweep(
 
   Args:
     lines: Scores, one per seed, by name and by value of the setting.
-
-  Returns:
-    figure: One line per name, in a band from the lowest to the highest seed.
   """
   (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(lines)):
@@ -119,11 +116,7 @@ def sweep(
 
 
 def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
-  """Draws one panel per score, with one line per kind of corruption.
-
-  Args:
-    rows: Rows with `kind`, `strength` and scores; strength 0 is the clean data.
-  """
+  """Draws one panel per score, with one line per kind of corruption."""
   clean = [row for row in rows if not row['strength']]
   panels = canvas.new_axes((12.0, 3.9), 3, sharey=False)
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])

@@ -16,12 +16,7 @@ Runs = RunDir | Sequence[RunDir] | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
-  """Predictions of a run's last evaluation; see `bfl_tf.metrics`.
-
-  Attributes:
-    labels: `[num_examples]`, integers.
-    probs: `[num_examples, num_classes]`, mean probabilities over samples.
-  """
+  """Predictions of a run's last evaluation; see `bfl_tf.metrics`."""
 
   labels: np.ndarray
   probs: np.ndarray
@@ -31,11 +26,7 @@ class Predictions(NamedTuple):
 
 
 class Partition(NamedTuple):
-  """Number of examples of each class per client.
-
-  Attributes:
-    counts: `[num_clients, num_classes]`, integers.
-  """
+  """Number of examples of each class per client."""
 
   clients: list[str]
   classes: list[str]
@@ -75,12 +66,7 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads one column of metrics.csv, without blank cells.
-
-  Returns:
-    rounds: `[num_measured]`; 0 is before training.
-    values: `[num_measured]`, the values in these rounds.
-  """
+  """Reads one column of metrics.csv, without blank cells."""
   path = pathlib.Path(run_dir) / run_files.METRICS
   header, *lines = _table(path)
   rows = [dict(zip(header, line)) for line in lines]

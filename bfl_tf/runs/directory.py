@@ -78,11 +78,7 @@ def absent(directory: str | os.PathLike) -> list[str]:
 
 
 class RunDirectory:
-  """The directory with the results of a run.
-
-  Attributes:
-    replaces: Whether the directory contains another run, which `clear` removes.
-  """
+  """The directory with the results of a run."""
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
     """Checks the arguments; see the attributes."""

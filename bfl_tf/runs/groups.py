@@ -19,9 +19,7 @@ class Group:
   Attributes:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
-    runs: Run directories, by seed.
     scores: Final scores, by seed; also of runs that have no directory.
-    failures: Reasons why runs are not finished, by seed.
   """
 
   settings: dict[str, str]
@@ -39,12 +37,7 @@ class Group:
 
 
 def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
-  """Returns the groups of run directories, in their order.
-
-  Raises:
-    ValueError: A directory contains no finished run of this version, or a run
-      occurs twice.
-  """
+  """Returns the groups of run directories, in their order."""
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
     if not run_files.is_finished(path):
@@ -103,9 +96,6 @@ def read_runs(folder: str | os.PathLike) -> Any:
     A `pandas.DataFrame` with one row per run: `run`, its directory; one column
     per differing flag, numeric if possible; `seed`; and the final scores,
     including those of bfl-tf report and bfl-tf uncertainty.
-
-  Raises:
-    ValueError: The folder contains no run, or a run of another version.
   """
   import pandas
 

@@ -51,9 +51,6 @@ def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
   Other files stay. `scores.json` is removed first and must be written last, so
   that its existence means that all files are complete.
-
-  Raises:
-    stopping.MachineError: A file cannot be written or removed.
   """
   try:
     folder.mkdir(exist_ok=True)
@@ -82,11 +79,7 @@ class Rows(list[dict[str, Any]]):
     self._columns: list[str] = []
 
   def resume(self, rounds: int) -> None:
-    """Reads the rows up to round `rounds` and removes later rows.
-
-    Raises:
-      files.UnreadableError: A row is missing.
-    """
+    """Reads the rows up to round `rounds` and removes later rows."""
     self._columns, found = _read(self._path)
     if len(found) <= rounds:
       remedy = run_files.remedy(self._path.parent)

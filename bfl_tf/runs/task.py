@@ -22,8 +22,6 @@ class Task:
     dtype: Type of raw examples, `uint8` or `float32`.
     num_classes: Number of classes; 0 if labels are numbers.
     mean: Mean of each channel or feature, as floats with float32 values.
-    class_names: Names of the classes, if the data have them.
-    features: Features of a table, in the order of `mean`.
   """
 
   input_shape: tuple[int, ...]

@@ -43,7 +43,6 @@ class Privacy(component.Component):
   """No privacy; the base of privacy mechanisms.
 
   Attributes:
-    clients_per_round: Number of clients per round; 0 for all.
     is_private: Whether the clients of a round, and their number, are secret.
   """
 
@@ -293,9 +292,6 @@ def epsilon(
   Args:
     rate: Probability that a client joins a round.
     num_rounds: Number of rounds, from 1.
-
-  Raises:
-    ValueError: The package dp-accounting is missing.
   """
   try:
     import dp_accounting

@@ -86,11 +86,7 @@ def configure(
 
 
 def bounded(num_workers: int) -> int:
-  """Returns the number of workers, at most a few per core.
-
-  Args:
-    num_workers: Requested number; 0 for one per core.
-  """
+  """Returns the number of workers, at most a few per core."""
   cores = len(os.sched_getaffinity(0))
   most = _WORKERS_PER_CORE * cores
   if num_workers > most:
@@ -131,7 +127,6 @@ def strategies(
   """Returns one strategy per worker.
 
   Args:
-    num_workers: Maximum number of devices; 0 for all.
     distribution: `clients` trains each client on one device, with several
       clients in parallel. `mirrored` trains one client at a time on all
       devices, data-parallel with `MirroredStrategy`, for large models.

@@ -101,9 +101,6 @@ class Inference:
     Args:
       given: `parts.Natural` or `parts.Normal` from a client part, or None.
       start: Broadcast, which is not used with a `Normal`.
-
-    Returns:
-      A `Prior`, or the natural parameters of each variable.
     """
     if isinstance(given, parts.Normal):
       return objectives.Prior(*given)
@@ -232,9 +229,6 @@ def resolve(
       the variant, the optimizer and the client parts.
     predict_with: 'samples' or 'mean' of the posterior, or 'linearized'; 'auto'
       is 'samples', unless the owner states `predicts_with_mean`.
-
-  Raises:
-    ValueError: Two components would each own the posterior.
   """
   owners = [
     (role, name, made)

@@ -35,8 +35,6 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
-    x: `[num_examples, ...]` raw examples.
-    seed: `[2]` int32.
     num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
 
   Returns:
@@ -145,11 +143,7 @@ class Mixtures:
     likelihood: Likelihood,
     betas: Mapping[str, float] = types.MappingProxyType({}),
   ):
-    """Creates empty groups.
-
-    Args:
-      betas: Factor beta of each group that interpolates, by name.
-    """
+    """Creates empty groups."""
     self._likelihood = likelihood
     self._sizes: dict[str, float] = {}
     self._mixed: dict[str, Predictive] = {}

@@ -45,14 +45,7 @@ class Predictive(NamedTuple):
 
 
 class Welford(NamedTuple):
-  """Running moments over samples, in the graph.
-
-  Attributes:
-    mean: `[batch, num_classes]`, mean over samples.
-    aleatoric: `[batch]`, sum over samples of the label's variance.
-    scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
-    entropy: `[batch]`, sum over samples of the label's entropy.
-  """
+  """Running moments over samples, in the graph."""
 
   count: tf.Tensor
   mean: tf.Tensor

@@ -102,11 +102,7 @@ def pool_models(
 
 
 def rule_of(name: str, **settings: Any) -> Any:
-  """Creates a rule of `RULES` outside of a run.
-
-  Args:
-    name: Key in `RULES`.
-  """
+  """Creates a rule of `RULES` outside of a run."""
   return registry.resolve('pooling', name, RULES)(**settings)
 
 
