@@ -139,7 +139,7 @@ def experiment(**changes) -> federation.Experiment:
 
 def trace(plan, round_index: int, client: int, size: int) -> training.Trace:
   """Returns the trace that the server expects, with loss 1."""
-  work = client_lib.work(plan, round_index, size)
+  work = client_lib.work(plan, round_index, client, size)
   rates = np.float32(work.rates.sum())
   return training.Trace(np.int32(work.steps), rates, np.float32(1))
 

@@ -68,7 +68,11 @@ def train(
       'run are deterministic: use --projection=nwa.'
     )
   config = run.trained.config.replace(
-    predictor='', local_epochs=epochs, local_steps=0
+    predictor='',
+    local_epochs=epochs,
+    local_steps=0,
+    min_local_epochs=0,
+    early_local_epochs=0,
   )
   plan = Plan.of(config).for_one_site()
   experiment = Experiment.build(config, dataset=run.dataset, plan=plan)

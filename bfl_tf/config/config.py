@@ -106,6 +106,17 @@ class Config(
         f'--server_fraction={self.server_fraction} both set the number of '
         'server examples: set one of them to 0.'
       )
+    for name in ('min_local_epochs', 'early_local_epochs'):
+      if self.local_steps and getattr(self, name):
+        raise ValueError(
+          f'--local_steps={self.local_steps} replaces the number of epochs: '
+          f'remove --{name}={getattr(self, name)}.'
+        )
+    if self.min_local_epochs > self.local_epochs:
+      raise ValueError(
+        f'--min_local_epochs={self.min_local_epochs} must not exceed '
+        f'--local_epochs={self.local_epochs}.'
+      )
     sampled = self.clients_per_round or self.num_clients
     if not self.min_clients <= sampled <= self.num_clients:
       raise ValueError(

@@ -123,6 +123,21 @@ class Training:
 
   num_rounds: int = setting(20, 'Number of rounds of the run.', ge=1)
   local_epochs: int = setting(1, 'Number of local epochs per round.', ge=1)
+  min_local_epochs: int = setting(
+    0,
+    'Minimum number of local epochs; if positive, the number is sampled '
+    'between it and --local_epochs.',
+    ge=0,
+  )
+  early_local_epochs: int = setting(
+    0,
+    'Number of local epochs in the first --early_rounds rounds; 0 for '
+    '--local_epochs.',
+    ge=0,
+  )
+  early_rounds: int = setting(
+    5, 'Number of rounds for --early_local_epochs.', ge=1
+  )
   local_steps: int = setting(
     0,
     'Number of local steps per round, the same for each client; 0 for '
@@ -159,6 +174,15 @@ class Training:
   )
   step_decay: float = setting(
     1.0, 'Factor on the learning rate after each step of a round.', gt=0
+  )
+  epoch_decay: float = setting(
+    1.0,
+    'Factor on the learning rate after every --epoch_decay_every epochs of '
+    'a round.',
+    gt=0,
+  )
+  epoch_decay_every: int = setting(
+    1, 'Number of epochs between two factors --epoch_decay.', ge=1
   )
   client_parts: tuple[str, ...] = setting(
     (),

@@ -19,10 +19,7 @@ RENAMED = {
   'refine': '--server_parts',
   'dirichlet_equal': 'dirichlet with --dirichlet.sizes=equal',
   'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
-  'early_local_epochs': '--local_epochs, the same in all rounds',
-  'min_local_epochs': '--local_epochs, the same for all clients',
   'min_scale': '--min_scale',
-  'epoch_decay': '--step_decay, once per step',
 }
 
 

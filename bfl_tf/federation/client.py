@@ -7,13 +7,13 @@ examples and memory. It is therefore bit-for-bit identical on all machines.
 from __future__ import annotations
 
 from collections.abc import Mapping
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import seeds, statistics, training, weights
-from bfl_tf.federation.plan import client_steps, Plan
+from bfl_tf.config.config import Config
+from bfl_tf.federation.plan import Plan
 from bfl_tf.startup import tf
 
 
@@ -67,13 +67,11 @@ def client_task(
 ) -> training.ClientTask:
   """Returns the training task of a client in a round."""
   config, round_index = plan.config, broadcast.round
-  kept, steps = memory or {}, client_steps(config, len(indices))
+  kept = memory or {}
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
-    epochs=np.int32(
-      math.ceil(steps / math.ceil(len(indices) / config.batch_size))
-    ),
+    epochs=np.int32(_epochs(config, round_index, client, len(indices))),
     learning_rate=np.float32(_rate(plan, round_index)),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)
@@ -92,11 +90,17 @@ def client_task(
   )
 
 
-def work(plan: Plan, round_index: int, num_examples: int) -> Work:
+def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
   """Returns the work of a client with this number of examples in a round."""
   config = plan.config
-  steps = client_steps(config, num_examples)
-  rates = config.step_decay ** np.arange(steps, dtype=np.float64)
+  batches = -(-num_examples // config.batch_size)
+  steps = config.local_steps or (
+    batches * _epochs(config, round_index, client, num_examples)
+  )
+  step = np.arange(steps, dtype=np.float64)
+  rates = config.step_decay**step
+  if config.epoch_decay != 1:
+    rates *= config.epoch_decay ** (step // batches // config.epoch_decay_every)
   return Work(num_examples, steps, _rate(plan, round_index) * rates)
 
 
@@ -137,4 +141,21 @@ def _rate(plan, round_index) -> float:
   rate_round = min(round_index, config.num_rounds - 1)
   return plan.schedule(
     config.client_learning_rate, rate_round, config.num_rounds
+  )
+
+
+def _epochs(
+  config: Config, round_index: int, client: int, num_examples: int
+) -> int:
+  """Returns the number of local epochs of a client in a round, rounded up."""
+  if config.local_steps:
+    batches = -(-num_examples // config.batch_size)
+    return -(-config.local_steps // batches)
+  if config.early_local_epochs and round_index < config.early_rounds:
+    return config.early_local_epochs
+  if not config.min_local_epochs:
+    return config.local_epochs
+  generator = seeds.generator(config.seed, 'local_epochs', round_index, client)
+  return int(
+    generator.integers(config.min_local_epochs, config.local_epochs + 1)
   )

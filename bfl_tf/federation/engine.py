@@ -65,6 +65,10 @@ class Local(Engine):
   def __call__(self, experiment, state, clients):
     broadcast, partition = experiment.broadcast(state), experiment.partition
 
+    def work(client):
+      size = len(partition[client])
+      return client_lib.work(experiment.plan, state.round, client, size).steps
+
     def attempt(function, *arguments):
       # With --debug, an error or the end of a debugger ends the run.
       if experiment.config.debug:
@@ -83,7 +87,5 @@ class Local(Engine):
         self._change,
       )
 
-    longest_first = sorted(
-      clients, key=lambda client: len(partition[client]), reverse=True
-    )
+    longest_first = sorted(clients, key=work, reverse=True)
     return training.in_parallel(experiment.workers, longest_first, train)

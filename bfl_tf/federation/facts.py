@@ -24,8 +24,9 @@ class Facts:
   Attributes:
     plan: The `federation.Plan`. Its attributes, such as `config`, `pool`,
       `weighting` and `optimizer`, are also attributes of the facts.
-    trainings: Tuples (client, number of steps, number of examples); empty
-      before the data are read.
+    trainings: Tuples (client, number of steps, number of examples), for the
+      shortest and the longest training of each client; empty before the data
+      are read.
     tools: `server.Resources`; None before the data are read.
     model: `tf.TensorSpec`s of the model that a client sends; None before.
     extras: Names of the parts that send another vector.

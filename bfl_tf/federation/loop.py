@@ -153,7 +153,7 @@ def _request(
       continue
     waiting.remove(client)
     num_examples = len(experiment.partition[client])
-    work = client_lib.work(plan, state.round, num_examples)
+    work = client_lib.work(plan, state.round, client, num_examples)
     valid, defect, is_clipped = admit.admit(client, update, work)
     defect = defect or reduced.add(valid)
     if not defect:

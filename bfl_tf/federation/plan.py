@@ -233,6 +233,8 @@ class Plan:
       augment_padding=config.augment_padding,
       augment_border=config.augment_border,
       step_decay=config.step_decay,
+      epoch_decay=config.epoch_decay,
+      epoch_decay_every=config.epoch_decay_every,
       inference=self.inference.compiled(),
       parts=self.locals,
       for_one_site=self.is_of_one_site,
@@ -298,11 +300,14 @@ class Plan:
   def trainings(
     self, partition: Sequence[np.ndarray]
   ) -> list[tuple[int, int, int]]:
-    """Returns the client, the steps and the examples of each training."""
+    """Returns client, steps and examples of the extreme trainings."""
+    steps, epochs = self.config.local_steps, _possible_epochs(self.config)
     return [
-      (client, client_steps(self.config, len(own)), len(own))
+      (client, steps or number * math.ceil(len(own) / self.config.batch_size),
+       len(own))
       for client, own in enumerate(partition)
-    ]
+      for number in epochs
+    ]  # fmt: skip
 
   def with_layout(self, layout: weights.Layout) -> Plan:
     """Returns the plan with parts for a model with these tensor shapes."""
@@ -418,7 +423,11 @@ def _schedule(config) -> Any:
   return schedule
 
 
-def client_steps(config: Config, num_examples: int) -> int:
-  """Returns the number of local steps of a client in a round."""
-  batches = math.ceil(num_examples / config.batch_size)
-  return config.local_steps or config.local_epochs * batches
+def _possible_epochs(config) -> list[int]:
+  """Returns the minimum and maximum number of local epochs of a client."""
+  early = config.early_local_epochs
+  if early and config.early_rounds >= config.num_rounds:
+    return [early]
+  possible = [config.min_local_epochs or config.local_epochs]
+  possible += [config.local_epochs, early or config.local_epochs]
+  return sorted({min(possible), max(possible)})

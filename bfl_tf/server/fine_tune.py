@@ -49,6 +49,7 @@ class FineTune(Server):
       worker.config,
       parts=(),
       step_decay=1.0,
+      epoch_decay=1.0,
       inference=worker.config.inference.with_objective(update_prior=False),
     )
     return worker.other(training_config)

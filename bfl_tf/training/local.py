@@ -166,6 +166,8 @@ class LocalTraining:
       for first in tf.range(done, end, config.batch_size):
         batch = order[first : first + config.batch_size]
         now = self._next(x, y, batch, run, now)
+      if (epoch + 1) % config.epoch_decay_every == 0:
+        now = now._replace(rate=now.rate * config.epoch_decay)
     taken, carry = now.step - task.first_step, now.carry
     mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
     trace = tasks.Trace(taken, now.sum_rates, mean_loss)

@@ -43,6 +43,7 @@ class TrainingConfig:
       of normalizations).
     inference: Owner of the posterior with its prior and KL reduction, as of
       `Inference.compiled`.
+    epoch_decay: Factor on the learning rate after `epoch_decay_every` epochs.
     cycle_length: Number of steps of a learning-rate cycle, which falls linearly
       to `cycle_floor` and then restarts; 0 for no cycles.
     trains_scale: Whether to train scales; False also omits the KL term.
@@ -63,6 +64,8 @@ class TrainingConfig:
   augment_padding: int = 4
   augment_border: str = 'zeros'
   step_decay: float = 1.0
+  epoch_decay: float = 1.0
+  epoch_decay_every: int = 1
   cycle_length: int = 0
   cycle_floor: float = 1.0
   trains_scale: bool = True

@@ -28,14 +28,24 @@ class Asked(parts.Local):
     self.asked.extend(facts.trainings)
 
 
-def test_the_training_of_each_client_is_checked():
+@pytest.mark.parametrize(
+  'epochs, changes',
+  [
+    ([1, 4], {'local_epochs': 4, 'min_local_epochs': 1}),
+    ([2, 9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 2}),
+  ],
+)
+def test_the_shortest_and_longest_training_of_each_client_is_checked(
+  epochs, changes
+):
   Asked.asked.clear()
   experiment = toys.experiment(
-    client_parts=own('Asked'), batch_size=8, local_epochs=4
+    client_parts=own('Asked'), batch_size=8, num_rounds=3, **changes
   )
   expected = [
-    (client, 4 * -(-len(indices) // 8), len(indices))
+    (client, number * -(-len(indices) // 8), len(indices))
     for client, indices in enumerate(experiment.partition)
+    for number in epochs
   ]
   assert expected == Asked.asked
 

@@ -12,6 +12,7 @@ from bfl_tf.federation import run_data
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'),
   'clients_per_round': 4,
+  'min_local_epochs': 1,
   'local_epochs': 3,
   'learning_rate_schedule': 'exponential',
   'exponential.decay': 0.5,

@@ -14,6 +14,7 @@ COUNTING = {
   'client_parts': ('toys:Counter',),
   'batch_size': 150,  # One step per epoch.
   'clients_per_round': 3,
+  'min_local_epochs': 2,
   'local_epochs': 4,
 }
 
@@ -97,6 +98,12 @@ def test_bytes_to_and_from_clients_are_counted():
   assert bare['bytes_up'] == bare['bytes_down'] == 3 * 15 * 4
   # The part adds two float32 numbers.
   assert extra['bytes_up'] == 3 * (15 + 2) * 4
+
+
+def test_early_rounds_have_their_own_number_of_epochs():
+  settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
+  _, infos = toys.execute(toys.experiment(**settings), 3)
+  assert [info['local_steps'] for info in infos] == [18, 18, 6]
 
 
 def test_the_broadcast_of_a_repeated_request_is_counted():

@@ -36,7 +36,7 @@ def answer(experiment, state, client, train):
   chain = training.Chain([part])
   ctx = toys.context(state.model, plan.shared(state.slots))
   _, (carry,) = chain.begin(ctx, memory)
-  work = client_lib.work(plan, state.round, size)
+  work = client_lib.work(plan, state.round, client, size)
   model = train(part, carry, work)
   trace = toys.trace(plan, state.round, client, size)
   result = parts.numpy(chain.end(model, (carry,), trace))

@@ -94,6 +94,7 @@ def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
   monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = made.experiment(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
+    min_local_epochs=2,
     local_epochs=9,
   )
   before, _ = toys.execute(experiment, 1, engine=_TRAINS())

@@ -58,12 +58,15 @@ def reference(begin, batches, rates, momentum=0.0, decay=0.0, longest=np.inf):
   return point, losses
 
 
+SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
+
+
 @pytest.mark.parametrize(
   'momentum, settings',
   [
     (0.0, {}),
     (0.9, {'weight_decay': 0.1, 'decay_biases': False}),
-    (0.5, {'step_decay': 0.9, 'weight_decay': 0.1}),
+    (0.5, SCHEDULE | {'weight_decay': 0.1}),
   ],
 )
 def test_sgd_matches_the_numpy_reference(momentum, settings):
@@ -79,6 +82,7 @@ def test_sgd_matches_the_numpy_reference(momentum, settings):
   assert len({epoch.tobytes() for epoch in epochs}) == 4
 
   rates = 0.2 * settings.get('step_decay', 1.0) ** np.arange(16)
+  rates *= settings.get('epoch_decay', 1.0) ** (np.arange(16) // 8)
   decay = np.full(15, settings.get('weight_decay', 0.0))
   decay[12:] *= settings.get('decay_biases', True)
   point, losses = reference(begin, batches, rates, momentum, decay)
