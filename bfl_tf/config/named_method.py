@@ -80,6 +80,8 @@ def read(name: str | os.PathLike) -> MethodFlags:
   )
   flags = {**base.flags, **own}
   unused = _unused(name, flags, own)
+  for key in needs:
+    registry.check_choice('needs', key, FIELDS)
   needs = {k: FIELDS[k].checked(k, n) for k, n in needs.items()}
   return MethodFlags(
     {key: value for key, value in flags.items() if key not in unused},

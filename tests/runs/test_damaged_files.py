@@ -47,7 +47,7 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   damaged = [text[: len(text) // 2], 'null', '[]', '\0']
   if name == run_files.FLAGS:
     damaged = ['', '\0' * 99, 'x' + text]
-  if name in (run_files.TASK, run_files.CONFORMAL, run_files.RISK):
+  if name in (run_files.TASK, run_files.CONFORMAL):
     damaged += ['{}', '{"unknown": 0}']
   for content in damaged:
     file.write_text(content)
