@@ -221,7 +221,6 @@ class Plan:
         '--mixed_precision needs a processor with avx512_bf16 or amx_bf16, or '
         'a GPU with compute capability 8.0: remove the flag.'
       )
-    self._check_images(shape)
     network = self.network(shape, dataset.num_classes)
     training_config = training.TrainingConfig(
       optimizer=self.optimizer,
@@ -268,21 +267,6 @@ class Plan:
       ]
     self._check_network(built[key][0].layout, network)
     return built[key]
-
-  def _check_images(self, shape):
-    """Rejects augmentation for examples that are not suitable images."""
-    config = self.config
-    if config.augment and len(shape) != 3:
-      raise ValueError(
-        f'--augment needs images; {config.dataset} has examples of shape '
-        f'{shape}.'
-      )
-    mirrored = config.augment and config.augment_border == 'reflect'
-    if mirrored and config.augment_padding >= min(shape[:2]):
-      raise ValueError(
-        f'--augment_padding={config.augment_padding} is too large for images '
-        f'of shape {shape}: lower it.'
-      )
 
   def _check_network(self, layout, network):
     """Rejects user-supplied networks that would fail silently."""

@@ -37,11 +37,9 @@ def log_losses(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean over examples of the squared distance to the one-hot label.
+  """Mean over examples of the squared distance to the one-hot label, in [0, 2].
 
-  Returns:
-    brier: Score in [0, 2]; lower is better. This is the definition of [2];
-      scikit-learn halves it for two classes.
+  This is the definition of [2]; scikit-learn halves it for two classes.
   """
   p_bar, labels = predictive.checked(probs, labels)
   p_bar[np.arange(labels.size), labels] -= 1
@@ -51,10 +49,6 @@ def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 def expected_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean over examples of their bin's |accuracy - confidence| [1].
-
-  Returns:
-    ece: Error in [0, 1]; lower is better.
-  """
+  """Mean over examples of their bin's |accuracy - confidence| [1]."""
   bins = curves.reliability(probs, labels, num_bins)
   return bins.expected_calibration_error
