@@ -15,13 +15,7 @@ from bfl_tf.startup import tf
 
 
 def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
-  """Returns the `[2]` int32 stateless seed of a draw.
-
-  Args:
-    run_seed: Value of `--seed` or `--data_seed`.
-    purpose: Purpose of the draw, such as `local_training`.
-    *indices: Indices of the draw, such as round and client.
-  """
+  """Returns the `[2]` int32 stateless seed of a draw."""
   return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)
 
 

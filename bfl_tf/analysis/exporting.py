@@ -28,7 +28,6 @@ def export(
   at its mean.
 
   Args:
-    folder: New or empty folder, which is written atomically.
     num_samples: Number of Monte Carlo samples; by default that of `predict`.
   """
   trained.check_usable()

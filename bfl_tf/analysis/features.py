@@ -70,8 +70,6 @@ def of_dataset(
   Args:
     dataset: Data set whose training examples become the clients'. Examples that
       the network was trained on are left out, also of the test examples.
-    seen: Data set that the network was trained on; loaded from its config if
-      None.
 
   Returns:
     Arrays that `--dataset=file.npz` reads, including sites and class names if

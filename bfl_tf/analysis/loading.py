@@ -19,9 +19,6 @@ class LoadedRun(NamedTuple):
   """A finished run with its held-out examples.
 
   Attributes:
-    calibration: Calibration examples, which set the thresholds; None if there
-      are none.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
     rounds: Numbers of accepted and of requested updates, by client.
   """
 
@@ -94,8 +91,6 @@ def load_run(
   Args:
     calibrate_on_test: Fraction of the test examples to calibrate on, for a run
       without calibration examples; these examples are not scored.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
-      for numeric labels.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(

@@ -221,7 +221,6 @@ class Trained:
     temperature: Temperature that was fitted on held-out examples; None if
       there were none.
     members: Models that predict together in place of `weights`; usually empty.
-    clients: Names of the clients: of their sites, otherwise numbers as text.
     factor: Factor on the standard deviations of the posterior in predictions;
       None for the default of the run.
   """

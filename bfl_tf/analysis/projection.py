@@ -30,11 +30,7 @@ def barycenter(
   own: weights.Weights,
   weight: float,
 ) -> weights.Weights:
-  """Returns the barycenter of the global posterior and a site's own.
-
-  Args:
-    weight: Weight of `own`, in [0, 1].
-  """
+  """Returns the barycenter of the global posterior and a site's own."""
   if weight in (0, 1):
     return own if weight else global_posterior
   weighted = [(global_posterior, 1 - weight), (own, weight)]

@@ -32,14 +32,11 @@ class Report:
   """Scores by site, by class and over all sites.
 
   Attributes:
-    classes: One row per class, by column; none for numeric labels.
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
     of_personal: Whether all scores are those of personal models.
-    risks: Statistics of the risk of all examples, then of each site.
     curves: Test examples by the log odds of the event, after recalibration, of
       each site; the key `''` is for all.
-    event: Name of the event, with its column in a table: `died = yes`.
   """
 
   sites: list[Row]
@@ -71,12 +68,7 @@ class Report:
     rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
     missing: Mapping[str, float] = types.MappingProxyType({}),
   ) -> 'Report':
-    """Builds the tables.
-
-    Args:
-      rounds: Numbers of accepted and of requested updates, by site.
-      missing: Fraction of missing cells in the training rows, by site.
-    """
+    """Builds the tables."""
     drawn = _drawn(trained.config, client_names)
     sites = []
     for name, of_site in statistics.items():

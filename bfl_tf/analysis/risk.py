@@ -234,11 +234,7 @@ class Risk(NamedTuple):
     held: Mapping[str, np.ndarray],
     test: np.ndarray,
   ) -> 'Risk':
-    """Chooses the event and the threshold, and fits the recalibration.
-
-    Args:
-      held: `counts` of the calibration examples by site; may be empty.
-    """
+    """Chooses the event and the threshold, and fits the recalibration."""
     whole: Any = sum(held.values()) if held else test
     sizes = whole.sum(-1)
     event = int(sizes[1] <= sizes[0])

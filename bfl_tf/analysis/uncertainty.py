@@ -40,7 +40,6 @@ def other(
   Args:
     text: Name of a data set, or `name@split`. The default split is `test` for
       TFDS, and the training examples for other sources.
-    like: Data set of the run; images are resized to its shape.
   """
   name, split = text, ''
   # The path of a file may contain an @.

@@ -74,10 +74,7 @@ class MethodConfig:
   """A method in a role, with its settings.
 
   Attributes:
-    role: Field of the config, or key of the setting, that selects the method.
     requested_name: Name in the config: `product`, `package.module:Rule`.
-    name: First part of the method's flags.
-    roles: Selected methods, by setting that is a role.
     uses: Components in the fields of this one, by name of the field.
   """
 

@@ -86,7 +86,6 @@ class Dataset:
 
   Attributes:
     num_classes: 0 if labels are numbers.
-    validation: Held-out training examples; may be empty, as `train.take([])`.
     rows: `[num_train]`, index of each training example in the source; None if
       no training examples were held out.
     features: Features of a table, `[num_features]`; empty for arrays.

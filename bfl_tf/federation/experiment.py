@@ -20,8 +20,6 @@ class Experiment:
   """A plan with its data and its workers.
 
   Attributes:
-    partition: int32 index arrays into `dataset.train`, one per client.
-    server_indices: int32 indices of the examples held out for the server.
     private_seed: Seed of the noise and of the samples of clients under privacy;
       by default, from entropy of the operating system.
   """

@@ -12,8 +12,6 @@ class State(NamedTuple):
   Attributes:
     slots: Arrays that a server part keeps from round to round, by part, and the
       sizes of accepted updates (`admission.SLOT`).
-    memories: Memories of the clients, by client and client part: a dict, or a
-      mapping on disk that has the operator `|` of a dict.
   """
 
   round: int

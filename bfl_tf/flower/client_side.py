@@ -126,11 +126,7 @@ def _number(context) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-  """Plan, data and device to train the clients of one config.
-
-  Attributes:
-    examples: Function from a client to indices into the worker's data.
-  """
+  """Plan, data and device to train the clients of one config."""
 
   plan: Plan
   examples: Callable[[int], np.ndarray]
@@ -196,7 +192,6 @@ def of(
   """Returns the site of a config.
 
   Args:
-    own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
     digest: Digest of the summary of this node's file in the first round.
   """

@@ -226,11 +226,7 @@ def names(dataset: data.Dataset) -> tuple[str, ...]:
 
 
 def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
-  """Returns the common class number of each class of a site.
-
-  Args:
-    dataset: Data set of the site; its class `c` has common number `numbers[c]`.
-  """
+  """Returns the common class number of each class of a site."""
   places = {name: number for number, name in enumerate(classes)}
   unknown = sorted(set(names(dataset)) - set(places))
   if unknown:

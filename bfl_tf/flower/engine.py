@@ -23,12 +23,7 @@ from bfl_tf.startup import tf
 
 @dataclasses.dataclass(frozen=True)
 class Engine(engine.Engine):
-  """Trains the clients of a round in Flower's ClientApps.
-
-  Attributes:
-    run: Name of the run if nodes store their clients' memories. Empty if the
-      server stores them, which a simulation needs to resume.
-  """
+  """Trains the clients of a round in Flower's ClientApps."""
 
   nodes: nodes_lib.SimulatedNodes | nodes_lib.SuperNodes
   window: int = 2

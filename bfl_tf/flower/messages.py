@@ -45,9 +45,6 @@ class Order(NamedTuple):
       contains it.
     accepted: Last round whose update of this client was accepted, from 0; -1 if
       none was.
-    summary: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
-      files.
-    digest: Digest of the summary of this client's file; empty without files.
   """
 
   flags: str

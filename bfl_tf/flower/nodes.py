@@ -72,8 +72,6 @@ class SuperNodes:
   """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
-    answers: Valid answers by node, in order of arrival.
-    pending: Number of the query message, by node without an answer yet.
     summaries: Data summary from the first node of a client, by client.
     refusals: Last reason why a node cannot take part, by node.
   """

@@ -122,11 +122,7 @@ def _as_json(digests) -> str:
 
 
 def _introduced(grid, config, settings):
-  """Waits for the nodes of all clients.
-
-  Returns:
-    The nodes, and their data summaries by client, empty without own files.
-  """
+  """Waits for the nodes of all clients."""
   flags = '\n'.join(flags_file.flag_lines(config))
   nodes = SuperNodes.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
@@ -153,15 +149,7 @@ def _introduced(grid, config, settings):
 def with_summaries(
   own: data.Dataset, summaries: Mapping[int, data_summaries.DataSummary]
 ) -> data.Dataset:
-  """Returns the server's data set, with placeholders for the clients' examples.
-
-  Args:
-    own: Data set of the server's file; all its examples become test examples.
-
-  Returns:
-    A data set with as many training labels of each class and client as on the
-    nodes; the training inputs are zeros.
-  """
+  """Returns the server's data set, with placeholders for the clients' examples."""
   united = data_summaries.merged(summaries)
   try:
     united.merge(data_summaries.DataSummary.of(own))

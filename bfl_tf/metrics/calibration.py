@@ -49,9 +49,6 @@ def equal_bins(
 
   Examples of equal confidence count with their mean accuracy, so the order of
   the examples does not matter.
-
-  Args:
-    num_bins: Maximum number of bins; fewer if there are fewer examples.
   """
   confidence, correct = predictive.confidence(probs, labels)
   num_bins = predictive.check_num_bins(num_bins)

@@ -48,12 +48,7 @@ def one_against_rest(
 
 
 def imbalance(labels: npt.ArrayLike, names: Sequence[Any]) -> str | None:
-  """Returns a note on a class so rare or so frequent that accuracy misleads.
-
-  Returns:
-    A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
-    below both 5 % and half of an even share, and frequent above 80 %.
-  """
+  """Returns a note on a class so rare or so frequent that accuracy misleads."""
   sizes = np.bincount(np.asarray(labels), minlength=len(names))
   shares = sizes / sizes.sum()
   rarest, largest = int(shares.argmin()), int(shares.argmax())

@@ -15,9 +15,6 @@ def hypothesis_conflict(classes: npt.ArrayLike) -> float:
   Args:
     classes: Predicted classes, integers `[num_models, num_examples]`, of at
       least two models.
-
-  Returns:
-    The mean over all pairs of models, in [0, 1].
   """
   classes = np.asarray(classes)
   votes = [(classes == c).sum(0) for c in np.unique(classes)]

@@ -105,22 +105,13 @@ def score_counts(
 
 
 def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
-  """Returns counts of the scores of numeric labels, as `score_counts`.
-
-  Args:
-    residual: `[num_examples]`, label minus predictive mean, in predictive
-      standard deviations.
-  """
+  """Returns counts of the scores of numeric labels, as `score_counts`."""
   size = np.abs(np.asarray(residual, np.float64))
   return _counts(np.sqrt(np.minimum(np.log1p(size) / _RANGE, 1)))
 
 
 def interval_half_width(limit: float) -> float:
-  """Returns the half width of an interval, in predictive standard deviations.
-
-  Args:
-    limit: A `threshold` of `residual_counts`; 1 gives infinity.
-  """
+  """Returns the half width of intervals, in predictive deviations."""
   return math.expm1(limit**2 * _RANGE) if limit < 1 else math.inf
 
 

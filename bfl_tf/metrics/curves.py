@@ -71,10 +71,6 @@ def retention_curve(
 
   Equally uncertain examples count with their mean accuracy, so the order of the
   examples does not matter.
-
-  Args:
-    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
-    correct: `[num_examples]`, booleans (or 0 and 1).
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   kept = np.arange(1, uncertainty.size + 1)
@@ -93,12 +89,7 @@ def retention_curve(
 def reliability(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> Reliability:
-  """Bins predictions by the probability of the predicted class.
-
-  Args:
-    num_bins: Number of bins of equal width; each includes its lower edge, the
-      last also 1.
-  """
+  """Bins predictions by the probability of the predicted class."""
   confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
 
@@ -127,9 +118,6 @@ def gap_above(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_thresholds: int = 101
 ) -> GapAbove:
   """Accuracy minus confidence of predictions with confidence at least tau.
-
-  Args:
-    num_thresholds: Number of values of tau, evenly spaced from 0 to 1.
 
   Returns:
     curve: The `GapAbove`; its gap at 0 is accuracy minus mean confidence.

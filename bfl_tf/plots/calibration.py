@@ -72,9 +72,6 @@ def risk_curves(
   Args:
     groups: Mean risk, number of events and size of groups of examples, by name
       of the site.
-
-  Returns:
-    figure: Points with 95 % Wilson intervals. Up to seven panels are drawn.
   """
   from scipy import stats  # It takes half a second.
 
@@ -195,12 +192,7 @@ def calibration_gap(
 
 
 def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
-  """Draws accuracy minus mean confidence of predictions above a confidence.
-
-  Returns:
-    figure: One line per name over the confidence threshold tau, up to the
-      largest confidence [2].
-  """
+  """Draws accuracy minus mean confidence of predictions above a confidence."""
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
     curve = metrics.gap_above(probs, labels)

@@ -56,10 +56,6 @@ def learning_curve(
       a single directory.
     metric: A column of `metrics.csv`, or one column for each name; rounds
       without a value are omitted.
-
-  Returns:
-    figure: One line per name, the mean over its seeds, in a band from the
-      lowest to the highest.
   """
   read = recorded.named(runs).items()
   columns = {

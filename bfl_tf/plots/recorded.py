@@ -88,12 +88,7 @@ def is_numeric(run_dir: RunDir) -> bool:
 def metric_of_seeds(
   run_dirs: Sequence[RunDir], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns a `metric` of runs that differ in their seeds.
-
-  Returns:
-    rounds: `[num_measured]`, up to the end of the shortest run.
-    values: `[num_measured, num_seeds]`.
-  """
+  """Returns a `metric` of runs that differ in their seeds."""
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)
   rounds = [each[:least] for each, _ in read]
@@ -131,12 +126,7 @@ def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
 
 
 def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads a group of members.npz.
-
-  Returns:
-    confidence: `[num_members, num_examples]`, the largest probability.
-    correct: `[num_members, num_examples]`, booleans.
-  """
+  """Reads a group of members.npz."""
   path = pathlib.Path(run_dir) / run_files.MEMBERS
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')

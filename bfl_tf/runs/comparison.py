@@ -30,9 +30,6 @@ def compare(
 ) -> Any:
   """Compares settings over seeds, as `bfl-tf compare` does.
 
-  Args:
-    baseline: Name of the setting that the others are compared with.
-
   Returns:
     A `pandas.DataFrame`; `rows` describes its columns.
   """
@@ -55,7 +52,6 @@ def named(
   """Returns groups by name; the default name is the flags that differ.
 
   Args:
-    keys: Flags of a grid, in place of those that differ.
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
       name.
   """

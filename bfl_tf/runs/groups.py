@@ -19,7 +19,6 @@ class Group:
   Attributes:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
-    scores: Final scores, by seed; also of runs that have no directory.
   """
 
   settings: dict[str, str]

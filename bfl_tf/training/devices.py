@@ -40,10 +40,6 @@ def configure(
 
   If TensorFlow already runs (a notebook, a test), the existing devices are used
   and a warning is logged.
-
-  Args:
-    deterministic: Whether to use deterministic kernels. GPUs need them for
-      reproducible results; CPUs with one thread are deterministic anyway.
   """
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')

@@ -84,10 +84,6 @@ class Inference:
 
     A posterior over all weights starts as a point mass, or with the initial
     scale of the optimizer.
-
-    Args:
-      start: Initial weights of the network, with scales of any value if the
-        scope is 'all'.
     """
     return start.at_a_point() if self.scope == 'all' else start
 
@@ -124,11 +120,7 @@ class Inference:
   def divergence(
     self, variables: weights.Variables, scale: Any, prior: Any
   ) -> Any:
-    """Returns the KL term of variational layers in nats, times N_k / T.
-
-    Args:
-      scale: `[num_loc]`, standard deviations.
-    """
+    """Returns the KL term of variational layers in nats, times N_k / T."""
     loc = weights.flatten(variables.loc)
     if self.objective.kl_reduction == 'tied':
       prior = prior._replace(loc=loc)

@@ -111,11 +111,7 @@ class Likelihood(component.Component, abc.ABC):
 
   @abc.abstractmethod
   def targets(self, predictive: Predictive, exponent: float) -> np.ndarray:
-    """Returns float32 labels of a distillation, one row per example.
-
-    Args:
-      exponent: Power of the predictive distribution, which is then normalized.
-    """
+    """Returns float32 labels of a distillation, one row per example."""
 
   @abc.abstractmethod
   def certain_targets(self, labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -134,11 +130,7 @@ class Likelihood(component.Component, abc.ABC):
   def member_scores(
     self, arrays: Mapping[str, np.ndarray], num_bins: int
   ) -> dict[str, float]:
-    """Returns scores of the models of a group.
-
-    Args:
-      arrays: Results of `member_arrays`, `[num_members, num_examples]`.
-    """
+    """Returns scores of the models of a group."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -65,12 +65,7 @@ def predict_members(
   seed: np.ndarray,
   num_samples: int = 1,
 ) -> Iterator[tuple[str, Predictive]]:
-  """Predicts with every member of every group, in order.
-
-  Args:
-    groups: Models by name of the group. Other arguments are as in `predict`,
-      but without random layers, a member has one sample: all would be equal.
-  """
+  """Predicts with every member of every group, in order."""
   names = [name for name, group in groups.items() for _ in range(len(group))]
   members = (member for group in groups.values() for member in group)
   seeded = (

@@ -14,13 +14,7 @@ from bfl_tf.startup import tf
 
 
 class Moments(NamedTuple):
-  """Moments of the labels for one Monte Carlo sample, in the graph.
-
-  Attributes:
-    mean: Class probabilities `[batch, num_classes]`, or means `[batch, 1]`.
-    variance: `[batch]`, variance of the label, summed over classes.
-    entropy: `[batch]`, entropy of the label in nats.
-  """
+  """Moments of the labels for one Monte Carlo sample, in the graph."""
 
   mean: tf.Tensor
   variance: tf.Tensor
