@@ -84,10 +84,7 @@ def of_dataset(
   seen = run_data.load(config) if seen is None else seen
   wanted = trained.task.features
   if dataset.features and wanted:
-    try:
-      dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
-    except ValueError as error:
-      raise ValueError(f'--dataset={dataset.name}: {error}.') from error
+    dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
   used = seen.train.x, seen.validation.x
   train, test = (
     split.take(_unseen(split.x, used))

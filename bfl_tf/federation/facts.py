@@ -250,10 +250,4 @@ def _check_servers(plan):
   made = [name for part in makers for name in part.group_names]
   if not config.predictor or config.predictor in made:
     return
-  if not made:
-    raise ValueError(
-      f'--predictor={config.predictor}: no selected part creates groups of '
-      'models: set --server_parts=ensemble, or list the groups of your part in '
-      'its attribute `group_names`.'
-    )
   server.groups_of('predictor', config.predictor, made)

@@ -88,7 +88,7 @@ def _partition(config, dataset, rest):
   except user_code.RaisedError:
     raise
   except ValueError as error:
-    raise ValueError(f'{error}{_held_out(config)}') from error
+    raise ValueError(f'{what}: {error}{_held_out(config)}') from error
   overlap = vars(method.factory).get('overlap', False)
   try:
     return partitions.checked(parts, len(rest), config.num_clients, overlap)

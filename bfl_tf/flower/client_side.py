@@ -119,8 +119,6 @@ def _check_client(context, client):
 
 
 def _number(context) -> int:
-  if 'partition-id' not in context.node_config:
-    raise ValueError("--node-config has no 'partition-id=N'")
   return int(context.node_config['partition-id'])
 
 

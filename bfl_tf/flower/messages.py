@@ -108,8 +108,6 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 
   An invalid message may raise any `Exception`.
   """
-  if not {'plain', 'arrays'} <= content.keys():
-    raise ValueError('it has no records plain and arrays')
   tree: dict[str, Any] = {}
   for name, value in content.config_records['plain'].items():
     trees.put(tree, name, value)

@@ -149,7 +149,7 @@ def _introduced(grid, config, settings):
 def with_summaries(
   own: data.Dataset, summaries: Mapping[int, data_summaries.DataSummary]
 ) -> data.Dataset:
-  """Returns the server's data set, with placeholders for the clients' examples."""
+  """Returns the server's data, with placeholders for the clients' examples."""
   united = data_summaries.merged(summaries)
   try:
     united.merge(data_summaries.DataSummary.of(own))

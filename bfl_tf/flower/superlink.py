@@ -122,15 +122,10 @@ def _submit(connection, settings):
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
-  try:
-    found = subprocess.run(
-      [_FLWR, *arguments, '--format', 'json'],
-      stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
-    )  # fmt: skip
-  except subprocess.TimeoutExpired:
-    raise error(
-      f'--superlink={connection} has not answered in {_REPLY_SECONDS:.0f} s.'
-    ) from None
+  found = subprocess.run(
+    [_FLWR, *arguments, '--format', 'json'],
+    stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
+  )  # fmt: skip
   answer = json.loads(found.stdout or '{}')
   if not answer.get('success'):
     why = answer.get('error-message', f'flwr ended with {found.returncode}')

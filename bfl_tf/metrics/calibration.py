@@ -51,7 +51,6 @@ def equal_bins(
   the examples does not matter.
   """
   confidence, correct = predictive.confidence(probs, labels)
-  num_bins = predictive.check_num_bins(num_bins)
   _, group = np.unique(confidence, return_inverse=True)
   shared = np.bincount(group, weights=correct) / np.bincount(group)
   order = np.argsort(confidence, kind='stable')

@@ -98,7 +98,6 @@ def reliability_of(
   confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
 ) -> Reliability:
   """Returns the curve of `reliability` from confidence and correctness."""
-  num_bins = predictive.check_num_bins(num_bins)
   # np.linspace would round some edges up, e.g., 0.6 of five bins.
   edges = np.arange(num_bins + 1) / num_bins
   places = np.searchsorted(edges, confidence, side='right') - 1
@@ -127,7 +126,7 @@ def gap_above(
     federated learning. 2021.
   """
   confidence, correct = predictive.confidence(probs, labels)
-  steps = predictive.check_num_bins(num_thresholds) - 1
+  steps = num_thresholds - 1
   thresholds = np.arange(steps + 1) / max(steps, 1)
   order = np.argsort(-confidence, kind='stable')
   total = np.append(0, np.cumsum((correct - confidence)[order]))

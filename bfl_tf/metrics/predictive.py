@@ -51,13 +51,6 @@ def checked(
   return mean(samples), check_labels(labels, samples)
 
 
-def check_num_bins(num_bins: int) -> int:
-  """Returns `num_bins`, a positive integer."""
-  if not isinstance(num_bins, int | np.integer) or num_bins <= 0:
-    raise ValueError(f'num_bins must be a positive integer, got {num_bins!r}.')
-  return int(num_bins)
-
-
 def check_per_example(
   name: str, values: npt.ArrayLike, num_examples: int | None = None
 ) -> np.ndarray:

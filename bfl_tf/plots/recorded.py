@@ -136,9 +136,6 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _arrays(path, names):
   arrays = files.read_npz(path)
-  missing = [name for name in names if name not in arrays]
-  if missing:
-    raise ValueError(f'{path} lacks {", ".join(missing)}.')
   return [arrays[name] for name in names]
 
 

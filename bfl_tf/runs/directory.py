@@ -99,14 +99,8 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    try:
-      found = [*self.path.iterdir()] if self.path.is_dir() else []
-    except OSError as error:
-      raise ValueError(
-        f'--output_dir={self.path}: {error.strerror}.'
-      ) from error
+    found = [*self.path.iterdir()] if self.path.is_dir() else []
     if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
-      self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
       raise ValueError(
@@ -167,19 +161,11 @@ class RunDirectory:
     return None
 
   def check_free(self) -> None:
-    """Rejects a directory that is not writable or in use."""
-    self._check_writable()
+    """Rejects a directory that is in use."""
     # The check must not create a lock file in an unused directory.
     if (self.path / _LOCK).exists():
       with self.locked():
         pass
-
-  def _check_writable(self):
-    place = self.path.absolute()
-    while not place.exists():
-      place = place.parent
-    if not (place.is_dir() and os.access(place, os.W_OK)):
-      raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
   @contextlib.contextmanager
   def locked(self, flag: str = 'output_dir') -> Iterator[None]:
@@ -187,7 +173,6 @@ class RunDirectory:
 
     Temporary files of killed processes are removed.
     """
-    self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(self.path / _LOCK)
     try:

@@ -39,10 +39,6 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
   """Returns the groups of run directories, in their order."""
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
-    if not run_files.is_finished(path):
-      raise ValueError(
-        f'{path} holds no finished run: name the --output_dir of finished runs.'
-      )
     config = flags_file.read_config(path)
     settings = settings_of(config) | flags_file.digests(path)
     found = [group for group in groups if group.settings == settings]

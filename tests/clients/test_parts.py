@@ -147,12 +147,6 @@ class TooFewArguments(toys.Idle):
     return None
 
 
-class NoDataclass(toys.Idle):
-  """A part whose setting would not be a flag."""
-
-  strength: float = 1.0
-
-
 @dataclasses.dataclass(frozen=True)
 class Wrong(toys.Idle):
   """One of its hooks returns a value of another type or shape."""
@@ -181,8 +175,7 @@ class Wrong(toys.Idle):
 @pytest.mark.parametrize(
   'part, hook, named',
   [
-    (NoDataclass, '', 'strength'),
-    (TooFewArguments, '', r'prior\(self, carry\)'),
+    (TooFewArguments, '', r'TooFewArguments\.prior.*TypeError'),
     (Wrong, 'carry', r'Wrong\.after'),
     *(
       (Wrong, hook, rf'Wrong\.{hook}')
