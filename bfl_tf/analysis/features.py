@@ -90,12 +90,6 @@ def of_dataset(
     split.take(_unseen(split.x, used))
     for split in (dataset.train, dataset.test)
   )
-  if not (train.y.size and test.y.size):
-    raise ValueError(
-      f'--dataset={dataset.name}: the network was trained on all of its '
-      'training or test examples. Pretrain it on a part '
-      "(--train_split='train[:10000]'), or choose another --dataset."
-    )
   dataset = dataclasses.replace(dataset, train=train, test=test)
   return arrays(dataset, functools.partial(hidden, trained))
 

@@ -62,11 +62,6 @@ def train(
       '--projection needs calibration examples, which choose its weight: use a '
       'run with --calibration_fraction.'
     )
-  if rule not in ('', 'nwa') and not run.trained.weights.loc.size:
-    raise ValueError(
-      f'--projection={rule} needs a posterior, and the weights of this '
-      'run are deterministic: use --projection=nwa.'
-    )
   config = run.trained.config.replace(
     predictor='',
     local_epochs=epochs,
