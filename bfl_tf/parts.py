@@ -29,6 +29,9 @@ class RunFacts(NamedTuple):
       sampled.
     clients_per_round: Number of clients per round; 0 for all.
     prior_precision: 1 / prior_scale^2, or 0 without a prior.
+    min_scale: Lower bound on pooled standard deviations.
+    optimizer: The clients' optimizer.
+    weighting: Weighting of the clients.
     layout: `weights.Layout` of the model; None in `check` before the data are
       read.
   """
@@ -46,6 +49,7 @@ class Context(NamedTuple):
   """Argument of `Local.begin`.
 
   Attributes:
+    broadcast: The global model.
     start: The broadcast, or the start that the previous part returned.
     shared: Result of `Server.shared` of the same part, or None.
   """
@@ -71,6 +75,7 @@ class Sent(NamedTuple):
   """Result of `Local.end`.
 
   Attributes:
+    model: The model that the client sends.
     memory: The next memory, which the client keeps if the server accepts the
       update.
     report: Scalars for the columns `<name>_<key>` of `metrics.csv`, which the
@@ -118,7 +123,10 @@ class ServerContext(NamedTuple):
   """Argument of `Server.step`.
 
   Attributes:
+    broadcast: The global model before the round.
     pooled: Result of the pooling rule; None for the rule itself.
+    round: Index of the round, from 0.
+    num_rounds: Number of rounds of the run.
     seed: `[2]` int32, unique to this part and round.
     tools: `server.Resources`, which predict and train; None outside of a run.
   """
@@ -135,7 +143,9 @@ class Outcome(NamedTuple):
   """Result of `Server.step`.
 
   Attributes:
+    model: The next model.
     slot: The next slot, or None.
+    report: Columns of `metrics.csv`.
     groups: Models by name of the group. A group is a sequence that may make its
       members on demand. The round scores groups, and does not store them.
   """
@@ -162,6 +172,9 @@ class Part(component.Component):
     """Rejects a run that the part does not fit, by `facts.need`.
 
     It is called before the data are read, and again with them.
+
+    Args:
+      facts: A `federation.Facts`.
     """
 
   def with_run(self, run: RunFacts) -> Part:
@@ -195,6 +208,7 @@ class Local(Part):
       memory and report are used.
     trains_global_model: Whether rounds train all weights of the global model;
       without it, only personal models are usable.
+    fits_posterior: Whether `end` fits a Gaussian over all weights.
   """
 
   exact: ClassVar[bool] = False

@@ -42,7 +42,7 @@ class Figure:
     )
 
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """Returns the panel's figure, or None without finished runs; missing runs."""
+    """Returns the figure, or None without finished runs; and missing runs."""
     done, missing = {}, []
     for name, cell in self.panels[panel].items():
       tasks = cell.tasks(scale, self.seeds[scale], root)
