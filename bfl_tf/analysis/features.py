@@ -4,8 +4,6 @@ The server shares a pre-trained network without its last layer: that of a run,
 or any other. Clients then train a logistic regression on its features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 import dataclasses
 import functools

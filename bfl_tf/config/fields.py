@@ -3,8 +3,6 @@
 The settings of a method are declared in the constructor of the method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any

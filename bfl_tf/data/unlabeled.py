@@ -4,8 +4,6 @@ FedBE distils on such examples. They may come from another task: for CIFAR-10,
 from CIFAR-100 or resized Tiny-ImageNet (Chen & Chao 2021, Table 4).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bfl_tf.data import (

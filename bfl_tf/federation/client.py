@@ -4,8 +4,6 @@ A task depends only on the plan, the broadcast, and the client's number,
 examples and memory. It is therefore bit-for-bit identical on all machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

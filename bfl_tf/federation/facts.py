@@ -5,8 +5,6 @@ checks what concerns several parts. Each check raises a ValueError that names
 the flag and the fix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import dataclasses
 from typing import Any

@@ -5,8 +5,6 @@ client's memory; without such a part, it is the global model.
 `run_data.personal_rows` chooses its examples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Predictions of a global model, with samples of its posterior or its mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Round engine that trains clients on Flower's nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math

@@ -5,8 +5,6 @@ determine the prediction sets. The second collects statistics of the test
 shares, including those of the prediction sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 import dataclasses
 import math

@@ -18,8 +18,6 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, sections 4 and 5.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ References:
     ResNet-18 as for ImageNet, with a 3x3 stem and no pool before its blocks.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated
 

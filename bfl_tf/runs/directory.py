@@ -4,8 +4,6 @@ All files are written atomically, except that `metrics.csv` grows by rows.
 `summary.json` is written last: a run is finished if its summary has all rounds.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib

@@ -20,8 +20,6 @@ References:
   AISTATS 2020.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Mapping
 import dataclasses

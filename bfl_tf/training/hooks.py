@@ -1,7 +1,5 @@
 """The shapes of a training's result, and checks of a user's hooks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import functools
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Everything that differs between classification and regression in training,
 prediction, ensembles and distillation is a method of these classes.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Mapping
 import dataclasses

@@ -3,8 +3,6 @@
 Only one batch of one Monte Carlo sample is in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
 import types
