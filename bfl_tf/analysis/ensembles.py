@@ -29,6 +29,8 @@ def write(
     The content of `summary.json`, with sums of seconds and numbers of weights.
   """
   paths, path = [*map(pathlib.Path, run_dirs)], pathlib.Path(folder)
+  if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    raise ValueError(f'{path} exists: choose a new folder.')
   ensemble: Any = model.load(paths)
   run = loading.load_run(paths[0])
   held = loading.for_thresholds(ensemble, run.dataset)

@@ -34,6 +34,8 @@ def export(
   runs = trained.runs if isinstance(trained, model.Ensemble) else [trained]
   counts = [run.num_samples(num_samples) for run in runs]
   path = pathlib.Path(folder)
+  if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    raise ValueError(f'{path} exists: choose a new folder.')
   for number, run in enumerate(runs):
     if run.inference.scope == 'all':
       if num_samples is not None and num_samples > 1:

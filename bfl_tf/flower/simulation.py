@@ -50,11 +50,6 @@ def simulate(
   return results.summary(config.final_round)
 
 
-def num_processes(config: Config) -> int:
-  """Returns the number of training processes."""
-  return training.bounded(config.num_workers)
-
-
 def num_nodes(config: Config) -> int:
   """Returns the number of nodes, which is also the limit of pending orders.
 
@@ -63,7 +58,7 @@ def num_nodes(config: Config) -> int:
   """
   # Two orders per process keep it busy. With a deadline there are no more,
   # because it starts when the order is sent.
-  found = 2 * num_processes(config)
+  found = 2 * training.bounded(config.num_workers)
   if not config.client_timeout:
     found = max(found, _NUM_NODES)
   return min(config.num_clients, found)
@@ -178,4 +173,5 @@ def main() -> None:
     flower = engine.Engine(nodes.SimulatedNodes(grid, window), window)
     runs.Run(config, path, engine=flower, overwrite=bool(replace)).execute()
 
-  run_apps(server, client_side.app, window, num_processes(config))
+  processes = training.bounded(config.num_workers)
+  run_apps(server, client_side.app, window, processes)
