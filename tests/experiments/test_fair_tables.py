@@ -15,10 +15,17 @@ def _rows(**values):
 
 def test_ranks_are_of_complete_methods_and_a_failed_run_is_last():
   rows = _rows(fedavg=['0.5', '0.4'], a=['0.4', ''], b=['0.4', '0.6'], c=['1'])
-  found = tables.ranks(rows)
-  assert {name: [*ranks] for name, ranks in found.items()} == {
+  found = tables.losses(rows).rank()
+  assert {name: [*ranks] for name, ranks in found.iterrows()} == {
     'fedavg': [3, 1], 'a': [1.5, 3], 'b': [1.5, 2],
   }  # fmt: skip
+
+
+def test_kendalls_w_of_three_rankings_by_hand():
+  # Sums of ranks 3, 7, 8: S = 14, and W = 12 S / (3^2 (3^3 - 3)).
+  rows = _rows(a=['1', '1', '1'], b=['2', '2', '3'], c=['3', '3', '2'])
+  found = tables.agreement(tables.losses(rows))
+  assert found == pytest.approx(12 * 14 / (9 * 24))
 
 
 def test_the_critical_difference_equals_that_of_demsar():

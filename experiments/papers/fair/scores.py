@@ -16,6 +16,8 @@ from bfl_tf.analysis import (
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
 from bfl_tf.runs import checkpoints, executor, flags_file, tables
+from experiments.papers.fair import reference
+from experiments.reference_posteriors.distance import total_variation
 
 # Examples of each data set for out-of-distribution detection.
 _EXAMPLES = 2000
@@ -41,6 +43,7 @@ def of_run(run: pathlib.Path) -> dict[str, float]:
     **_sets(dataset, prediction.probs),
     **_detection(dataset, model.load(run), _others(config.dataset, dataset)),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
+    **_reference(config, dataset, prediction.probs),
     'worst_client': _worst_client(config, dataset, prediction.probs),
     'train_seconds': run_files.read_summary(run)['train_seconds'],
     **_costs(run),
@@ -85,6 +88,15 @@ def _detection(dataset, trained, others) -> dict[str, float]:
       if row['measure'] in _MEASURES:
         found[f'{other.distance}_{_MEASURES[row["measure"]]}'] = row['auroc']
   return found
+
+
+def _reference(config, dataset, probs) -> dict[str, float]:
+  """Returns the distance to the reference posterior's predictions, if any."""
+  if config.model != 'logistic' or config.dataset == 'fashion_mnist':
+    return {}
+  folder = pathlib.Path(config.dataset).parent
+  expected = reference.predictions(config, dataset, folder)['posterior']
+  return {'reference_distance': total_variation(probs, expected)}
 
 
 def _worst_client(config, dataset, probs) -> float:

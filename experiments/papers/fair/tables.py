@@ -15,6 +15,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 import numpy as np
+import pandas
 
 from bfl_tf import files
 from bfl_tf.plots import canvas
@@ -36,6 +37,7 @@ SCORES = {
   'near_epistemic': ('AUROC, near, epistemic', 1, 2),
   'far_entropy': ('AUROC, far, entropy', 1, 2),
   'far_epistemic': ('AUROC, far, epistemic', 1, 2),
+  'reference_distance': ('distance to the reference', 1, 3),
   'size_0.9': ('classes per set', 1, 2),
   'worst_client': ('accuracy, worst client (%)', 100, 0),
   'personal_accuracy': ('accuracy, personal models (%)', 100, 1),
@@ -55,7 +57,7 @@ COSTS = {
 _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
 _TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
-_TESTED = ('accuracy', 'nll', 'ece')
+_TESTED = ('accuracy', 'nll', 'ece', 'reference_distance')
 
 
 def main(paths: Sequence[str]) -> None:
@@ -79,6 +81,7 @@ def main(paths: Sequence[str]) -> None:
   lines = [*_selected(_rows(folder / 'trials.csv'))]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
   every = [row for rows in by_task.values() for row in rows]
+  print(*agreements(every), sep='\n')
   draw_ranks(every).savefig(folder / 'ranks.png')
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
@@ -166,24 +169,37 @@ def _cell(line, column) -> str:
   return text + '*' * bool(line.get('significant'))
 
 
-def ranks(rows: Sequence[Row]) -> dict[str, np.ndarray]:
-  """Returns the ranks of methods by NLL, 1 for the lowest.
+def losses(rows: Sequence[Row]) -> pandas.DataFrame:
+  """Returns the NLL of each method for each pair (task, seed), a column.
 
-  Each task and seed is one ranking `[num_rankings]` of all methods that have
-  each of them. A failed run is last.
+  A method without a row for one of the pairs is left out. The NLL of a failed
+  run is infinite.
   """
-  from scipy import stats
+  table = pandas.DataFrame(rows)[['method', 'task', 'seed', 'nll']]
+  table['nll'] = pandas.to_numeric(table['nll']).fillna(math.inf)
+  return table.pivot(
+    index='method', columns=['task', 'seed'], values='nll'
+  ).dropna()
 
-  found: dict[str, dict[tuple[str, str], float]] = {}
-  for row in rows:
-    text, place = row['nll'], (row['task'], row['seed'])
-    value = float(text) if text else math.inf
-    value = math.inf if math.isnan(value) else value
-    found.setdefault(row['method'], {})[place] = value
-  places = sorted(set().union(*found.values()))
-  complete = [name for name in found if len(found[name]) == len(places)]
-  scores = [[found[name][place] for name in complete] for place in places]
-  return dict(zip(complete, stats.rankdata(scores, axis=1).T))
+
+def agreement(found: pandas.DataFrame) -> float:
+  """Returns Kendall's W of rankings by each column: 1 if they are equal."""
+  n, m = found.shape
+  return 12 * float(np.var(found.rank().sum(axis=1))) / (m**2 * (n**2 - 1))
+
+
+def agreements(rows: Sequence[Row]) -> Iterator[str]:
+  """Yields Kendall's W over the tasks of a seed, and over the seeds of a task.
+
+  Methods with a failed run are left out. The tasks of a seed share examples;
+  the seeds of a task have independent partitions.
+  """
+  every = losses(rows)
+  every = every[np.isfinite(every).all(axis=1)]
+  for name, level in (('tasks of a seed', 'seed'), ('seeds of a task', 'task')):
+    of = [agreement(part.T) for _, part in every.T.groupby(level=level)]
+    values = ', '.join(f'{value:.2f}' for value in of)
+    yield f"Kendall's W over the {name}, {len(every)} methods: {values}"
 
 
 def critical_difference(num_methods: int, num_rankings: int) -> float:
@@ -204,15 +220,14 @@ def critical_difference(num_methods: int, num_rankings: int) -> float:
 
 def draw_ranks(rows: Sequence[Row]) -> Figure:
   """Draws average ranks by NLL; the band is the critical difference."""
-  found = ranks(rows)
-  names = sorted(found, key=lambda name: -found[name].mean())
-  means = [found[name].mean() for name in names]
-  count = len(found[names[0]])
+  ranks = losses(rows).rank()
+  found = ranks.mean(axis=1).sort_values(ascending=False)
+  names, means, count = list(found.index), list(found), ranks.shape[1]
   width = critical_difference(len(names), count)
   axes = canvas.panel((6.4, 1.5 + 0.22 * len(names)))
   axes.plot(means, range(len(names)), 'o', color=canvas.BLUE)
   if BASE in found:
-    middle = found[BASE].mean()
+    middle = found[BASE]
     axes.axvspan(middle - width, middle + width, color='#dddddd', zorder=0)
     axes.axvline(middle, color=canvas.GREY, lw=1)
   axes.set_yticks(range(len(names)), names)
