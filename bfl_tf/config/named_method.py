@@ -17,7 +17,7 @@ from bfl_tf.config.fields import FIELDS, ROLES, roles_of
 from bfl_tf.config.selection import Selection
 from bfl_tf.declare import registry
 from bfl_tf.declare.settings import Setting, SettingSpec
-from bfl_tf.methods import NAMED
+from bfl_tf.methods import Method, NAMED
 
 # Fields of a method; other fields are of the task.
 OF_METHOD = (
@@ -100,6 +100,8 @@ def _found(name: str) -> MethodFlags:
       '.flags file.'
     )
   found = found or registry.imported('method', name)
+  if not isinstance(found, Method):
+    raise ValueError(f'--method={name} is no bfl_tf.methods.Method.')
   return MethodFlags(found.flags, found.tune, found.needs, found.help)
 
 

@@ -144,6 +144,8 @@ def partition(run_dir: RunDir) -> Partition:
   path = pathlib.Path(run_dir) / run_files.PARTITION
   with files.reading(path):
     header, *rows = _table(path)
+    if not path.read_text('utf-8').endswith('\n'):
+      raise ValueError('The last line is incomplete.')
     counts = np.array([row[1:] for row in rows], np.int64)
     counts = counts.reshape(-1, len(header) - 1)
   classes = [name.removeprefix('class_') for name in header[1:]]

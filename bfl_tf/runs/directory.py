@@ -97,7 +97,7 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    found = [*self.path.iterdir()] if self.path.is_dir() else []
+    found = [*self.path.iterdir()] if self.path.exists() else []
     if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
       return
     if not (self.path / run_files.FLAGS).exists():

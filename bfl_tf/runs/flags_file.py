@@ -55,6 +55,8 @@ def read_config(run_dir: str | os.PathLike) -> Config:
   path = pathlib.Path(run_dir) / run_files.FLAGS
   with files.reading(path):
     first, *lines = path.read_text('utf-8').splitlines()
+    if not first.startswith(_PROGRAM):
+      raise ValueError('The file does not begin with a version.')
   if first.partition(', format ')[2] != str(version.FORMAT):
     found = first.removeprefix('# ')
     raise ValueError(
