@@ -223,7 +223,13 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
       continue
     share = run.test.take(tested[found.site])
     own = run.trained.replace(found.model)
-    row = _scores('personalized', own, share, found.sets)
+    sets: Any = found.sets
+    row = _scores('personalized', own, share, sets)
+    # Levels with too few calibration examples are not scored.
+    few = (
+      [f'_{x:g}' for x in sets.levels if not sets.is_enough(x)] if sets else []
+    )
+    row = {k: v for k, v in row.items() if not k.endswith((*few,))}
     if found.fine_tuned is not None:
       before = run.trained.replace(found.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)
