@@ -74,6 +74,8 @@ class PredictionSets(NamedTuple):
     groups = {'': every.sum((0, 1))}
     if by == 'site':
       groups |= zip(counts, every.sum(1))
+    if by == 'class' and not classes:
+      raise ValueError('--sets_by=class: the labels are numbers.')
     if by == 'class':
       groups |= zip(map(str, classes), every.sum(0), strict=True)
     limits, numbers = {}, {}

@@ -238,6 +238,12 @@ def _check_weighting(plan):
 def _check_servers(plan):
   """Checks the server parts of a run."""
   config = plan.config
+  for part in plan.start:
+    if part.has('terms') or part.has('slot'):
+      raise ValueError(
+        f'--start: {part.name} needs the updates of rounds: select it in '
+        '--server_parts.'
+      )
   makers = [part for part in plan.servers if part.group_names]
   if len(makers) > 1:
     names = ' and '.join(part.name for part in makers)
@@ -248,4 +254,9 @@ def _check_servers(plan):
   made = [name for part in makers for name in part.group_names]
   if not config.predictor or config.predictor in made:
     return
+  if not made:
+    raise ValueError(
+      f'--predictor={config.predictor}: no selected part makes groups of '
+      'models: set --server_parts=ensemble.'
+    )
   server.groups_of('predictor', config.predictor, made)

@@ -221,6 +221,11 @@ class Plan:
         '--mixed_precision needs a processor with avx512_bf16 or amx_bf16, or '
         'a GPU with compute capability 8.0: remove the flag.'
       )
+    if config.augment and len(shape) != 3:
+      raise ValueError(
+        f'--augment needs images; {config.dataset} has examples of shape '
+        f'{shape}.'
+      )
     network = self.network(shape, dataset.num_classes)
     training_config = training.TrainingConfig(
       optimizer=self.optimizer,

@@ -35,6 +35,8 @@ server_fraction | server_fraction=0.1 num_server_examples=9
 seed | seed=2147483648
 server_parts name a component twice | server_parts=momentum,momentum
 client_parts name a component twice | client_parts=proximal,proximal
+--start: momentum needs the updates | start=momentum
+--start | distil start=distil
 weighting=equal | client_parts=langevin clients_per_round=2
 fedpa.samples | client_parts=fedpa local_steps=49
 --variant | client_optimizer=ivon batch_size=150 flipout
