@@ -55,12 +55,7 @@ def other(
 
 
 class UncertaintyTables(NamedTuple):
-  """Results of an uncertainty evaluation.
-
-  Attributes:
-    tables: Rows by table: `detection`, `selection`, `calibration`,
-      `corruptions`. A table that does not apply is empty.
-  """
+  """Results of an uncertainty evaluation."""
 
   tables: dict[str, list[Row]]
   remarks: tuple[str, ...]
@@ -73,11 +68,7 @@ def evaluate(
   num_examples: int = 0,
   corrupt: bool = True,
 ) -> UncertaintyTables:
-  """Runs all four parts of the evaluation.
-
-  Args:
-    corrupt: Whether to score corrupted images, if the inputs are uint8 images.
-  """
+  """Runs all four parts of the evaluation."""
   trained, remarks = run.trained, []
   test = run.test.take(subset(len(run.test.y), num_examples))
   prediction = trained.predict(test.x, num_samples)

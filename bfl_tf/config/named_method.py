@@ -106,11 +106,7 @@ def _found(name: str) -> MethodFlags:
 
 
 def _unused(path, flags, own) -> set[str]:
-  """Returns the settings of components that a file replaces.
-
-  Args:
-    own: Flags of the file itself; none may be unused.
-  """
+  """Returns the settings of components that a file replaces."""
   of_file = [role for role in ROLES if role in OF_METHOD or role in flags]
   settings = _settings(flags)
   unused = {*Selection(roles_of(flags, of_file), settings).unused}

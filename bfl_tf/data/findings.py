@@ -137,9 +137,6 @@ def copies(
   A site without many equal rows has a group for each row. So has a site whose
   columns of numbers have few values, because there, different persons may have
   equal rows. The result is None if no site has copies.
-
-  Args:
-    numbers: Columns of numbers by name, `[num_rows]` each.
   """
   groups = np.arange(len(rows.y))
   whole = np.column_stack([rows.x, rows.y])

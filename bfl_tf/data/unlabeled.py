@@ -36,7 +36,6 @@ def load_unlabeled(
     name: Value of `--dataset`, as in `load`; an .npz file needs `x_train` only,
       a .csv file the features of `like`.
     split: TFDS split; other data sets have `train` only.
-    like: Data set of the clients; the result has its shape and type.
     resize: Whether to convert images to the height, width and channels of
       `like`. Interpolation is linear, with antialiasing for smaller images.
       Grey is repeated in every colour, and colours become their luma.

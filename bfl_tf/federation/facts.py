@@ -55,11 +55,7 @@ class Facts:
     return config.clients_per_round or config.num_clients
 
   def need(self, condition: Any, what: str) -> None:
-    """Raises a ValueError unless the condition is true.
-
-    Args:
-      what: The need of the part and the fix, without a full stop.
-    """
+    """Raises a ValueError unless the condition is true."""
     if not condition:
       raise ValueError(f'{self.flag} needs {what}.')
 

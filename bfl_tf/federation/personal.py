@@ -39,11 +39,7 @@ def model_of(
   model: weights.Weights,
   memory: Mapping[str, Any] | None,
 ) -> weights.Weights:
-  """Returns the personal model of a client.
-
-  Args:
-    memory: Memory of the client, by part name; None if it was never sampled.
-  """
+  """Returns the personal model of a client."""
   memory = memory or plan.fresh_memory(model)
   for part in plan.locals:
     if part.has('personal'):

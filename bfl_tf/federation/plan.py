@@ -26,7 +26,6 @@ class Plan:
   """The method of a run: what clients and server do in each round.
 
   Attributes:
-    pool: The pooling rule: of a client part, or of `--pooling`.
     servers: Other server parts, in order: those of client parts, then
       `--server_parts`. Recalibration of batch normalization precedes the part
       that makes groups.

@@ -71,11 +71,7 @@ def _print(line):
 def execute(
   code: str, given: Sequence[str] = (), show: Callable[[str], object] = _print
 ) -> None:
-  """Runs a child process that calls `run_apps`, and waits for its end.
-
-  Args:
-    code: Python code that calls `given` and then `run_apps`.
-  """
+  """Runs a child process that calls `run_apps`, and waits for its end."""
   environment = {
     **os.environ,
     'FLWR_TELEMETRY_ENABLED': '0',

@@ -35,9 +35,6 @@ def mutual_information(
 ) -> np.ndarray:
   """Entropy of the mean prediction minus the mean entropy of the samples.
 
-  Args:
-    expected_entropy: `[num_examples]` in nats, the mean of H[p_m] over samples.
-
   The result is float64 `[num_examples]` in nats, at least 0.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))

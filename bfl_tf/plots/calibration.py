@@ -67,12 +67,7 @@ def reliability_bars(
 def risk_curves(
   groups: Mapping[str, Sequence[tuple[float, int, int]]], event: str
 ) -> Figure:
-  """Draws the observed fraction of an event by its risk, a panel per site.
-
-  Args:
-    groups: Mean risk, number of events and size of groups of examples, by name
-      of the site.
-  """
+  """Draws the observed fraction of an event by its risk, a panel per site."""
   from scipy import stats  # It takes half a second.
 
   some = list(groups.items())[:7]
@@ -131,11 +126,7 @@ def member_confidence(
   groups: tuple[str, ...] = ('C', 'S'),
   num_bins: int = 10,
 ) -> Figure:
-  """Draws correct and wrong predictions by confidence, one panel per group [3].
-
-  Args:
-    groups: Names of the groups: some of A, C, S.
-  """
+  """Draws correct and wrong predictions by confidence, one panel per group [3]."""
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
     confidence, correct = recorded.members(run_dir, group)

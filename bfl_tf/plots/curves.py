@@ -96,11 +96,7 @@ def title_and_unit(column: str) -> tuple[str, str]:
 def sweep(
   lines: Mapping[str, Mapping[float, Sequence[float]]], xlabel: str, ylabel: str
 ) -> Figure:
-  """Draws the mean score over seeds by the value of a setting.
-
-  Args:
-    lines: Scores, one per seed, by name and by value of the setting.
-  """
+  """Draws the mean score over seeds by the value of a setting."""
   (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(lines)):
     x = sorted(values)

@@ -124,7 +124,6 @@ def rows(
   """Returns one row per setting and score; missing numbers are None.
 
   Args:
-    wanted: Scores; if empty, the usual scores that every run has.
     baseline: Name of the baseline, or some of its flags. With `pooling=nwa`,
       each setting is compared with the one that differs in this flag only,
       or with the only setting that has this flag. A text without `=` is the

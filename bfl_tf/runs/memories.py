@@ -40,7 +40,6 @@ class Memories(Mapping[int, Any]):
     places: `[num_clients]` int8: which place holds the memory of a client, 0 or
       1, and -1 if none does.
     digests: `[num_clients]` uint64, of the memories.
-    changed: Memories since the last `write`, by client.
   """
 
   path: pathlib.Path

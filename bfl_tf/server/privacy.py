@@ -285,12 +285,7 @@ class Noisy(Pool):
 def epsilon(
   noise_multiplier: float, rate: float, delta: float, num_rounds: int
 ) -> float:
-  """Returns an upper bound on epsilon when one client is added or removed.
-
-  Args:
-    rate: Probability that a client joins a round.
-    num_rounds: Number of rounds, from 1.
-  """
+  """Returns an upper bound on epsilon when one client is added or removed."""
   try:
     import dp_accounting
     from dp_accounting import pld

@@ -15,9 +15,6 @@ class Resources:
   """Workers and data: `parts.ServerContext.tools`.
 
   Attributes:
-    workers: Workers that train clients and predict; `Worker.other` creates
-      workers for other trainings.
-    num_classes: Number of classes; 0 for numeric labels.
     num_mc_samples: Number of Monte Carlo samples per model; 1 if no weight is
       random.
     recalibrates: Whether `measured` re-estimates the buffers of teachers and
