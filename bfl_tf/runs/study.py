@@ -74,6 +74,7 @@ def sweep(
   """Runs several configs, each with several seeds.
 
   Args:
+    seeds: Random seeds for each config; its own seed if empty.
     jobs: Number of parallel runs. Above 1 they use processes, so a script needs
       `if __name__ == '__main__':`.
 
