@@ -116,9 +116,12 @@ def split(
     from_file = re.match(r'--?flagfile=', word)
     if from_file:
       word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
-    lines = [word]
-    if from_file:
-      lines = values.read_flags_from_files(lines, False)
+    try:
+      lines = [word]
+      if from_file:
+        lines = values.read_flags_from_files(lines, False)
+    except UnicodeDecodeError as error:
+      raise ValueError(f'{word} is not UTF-8 text.') from error
     for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:

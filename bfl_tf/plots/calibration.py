@@ -126,7 +126,7 @@ def member_confidence(
   groups: tuple[str, ...] = ('C', 'S'),
   num_bins: int = 10,
 ) -> Figure:
-  """Draws right and wrong predictions by confidence, one panel per group [3]."""
+  """Draws right and wrong predictions by confidence, a panel per group [3]."""
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
     confidence, correct = recorded.members(run_dir, group)

@@ -97,8 +97,9 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    found = [*self.path.iterdir()] if self.path.exists() else []
+    found = [*self.path.iterdir()] if self.path.is_dir() else []
     if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
+      self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
       raise ValueError(
@@ -159,11 +160,19 @@ class RunDirectory:
     return None
 
   def check_free(self) -> None:
-    """Rejects a directory that is in use."""
+    """Rejects a directory that is not writable or in use."""
+    self._check_writable()
     # The check must not create a lock file in an unused directory.
     if (self.path / _LOCK).exists():
       with self.locked():
         pass
+
+  def _check_writable(self):
+    place = self.path.absolute()
+    while not place.exists():
+      place = place.parent
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+      raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
   @contextlib.contextmanager
   def locked(self, flag: str = 'output_dir') -> Iterator[None]:
@@ -171,6 +180,7 @@ class RunDirectory:
 
     Temporary files of killed processes are removed.
     """
+    self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(self.path / _LOCK)
     try:

@@ -48,8 +48,7 @@ def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
   if name == 'site.json':
     (tmp_path / 'flags.txt').touch()
   if name == 'file':
-    with pytest.raises(NotADirectoryError):
-      directory.RunDirectory(tmp_path / name).check(CONFIG)
+    assert_rejected(tmp_path / name, CONFIG, match)
   assert_rejected(tmp_path, CONFIG, match)
 
 
