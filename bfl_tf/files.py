@@ -1,6 +1,6 @@
 """Atomic file replacement, and reading of .npz and .json files."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 import contextlib
 import csv
 import json
@@ -8,8 +8,6 @@ import os
 import pathlib
 import threading
 import tokenize
-import types
-import typing
 from typing import Any
 import zipfile
 import zlib
@@ -32,9 +30,6 @@ class UnreadableError(ValueError):
 @contextlib.contextmanager
 def reading(path: str | os.PathLike, remedy: str = '') -> Iterator[None]:
   """Turns an error of a damaged file into one line.
-
-  Args:
-    remedy: Advice to the user; by default, to restore the file.
 
   Raises:
     FileNotFoundError: There is no such file.
@@ -83,10 +78,6 @@ def read_npz(
 
   Args:
     names: Names of the arrays to read; None for all. Missing names are ignored.
-
-  Raises:
-    FileNotFoundError: There is no such file.
-    UnreadableError: The file is damaged or of another format.
   """
   # An .npy has no attribute `files`.
   with reading(path), np.load(path, allow_pickle=False) as archive:
@@ -97,44 +88,8 @@ def read_npz(
     }
 
 
-def read_json(path: pathlib.Path, hint: Any) -> Any:
-  """Returns the content of a `.json` file.
-
-  Args:
-    hint: Type of the content, such as `dict[str, float]`. A class with
-      annotations is a dict of its fields, or a list of their values.
-
-  Raises:
-    FileNotFoundError: There is no such file.
-    UnreadableError: The file is damaged.
-  """
+def read_json(path: pathlib.Path, keys: Sequence[str] = ()) -> dict[str, Any]:
+  """Returns the object in a `.json` file, which must have these keys."""
   with reading(path):
     content = json.loads(path.read_text('utf-8'))
-    if not _has_type(content, hint):
-      raise TypeError(hint)
-    return content
-
-
-def _has_type(value, hint) -> bool:
-  origin, of = typing.get_origin(hint), typing.get_args(hint)
-  if hint is Any:
-    return True
-  if hint in (bool, int, str, type(None)):
-    return type(value) is hint
-  if hint is float:
-    return type(value) in (int, float)
-  if origin in (types.UnionType, typing.Union):
-    return any(_has_type(value, each) for each in of)
-  if origin is dict:
-    return isinstance(value, dict) and all(
-      _has_type(each, of[1]) for each in value.values()
-    )
-  if origin is tuple and of[-1] is ...:
-    return isinstance(value, list) and all(_has_type(v, of[0]) for v in value)
-  # A tuple of this length, or a class.
-  hints = {} if origin is tuple else typing.get_type_hints(hint)
-  if isinstance(value, dict):
-    return all(_has_type(value.get(k), hints[k]) for k in hints) and bool(hints)
-  each = tuple(hints.values()) or of
-  same = isinstance(value, list) and len(value) == len(each)
-  return same and all(map(_has_type, value, each))
+    return {**content, **{key: content[key] for key in keys}}

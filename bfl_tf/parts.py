@@ -29,6 +29,7 @@ class RunFacts(NamedTuple):
       sampled.
     clients_per_round: Number of clients per round; 0 for all.
     prior_precision: 1 / prior_scale^2, or 0 without a prior.
+    min_scale: Lower bound on pooled standard deviations.
     optimizer: The clients' optimizer.
     weighting: Weighting of the clients.
     layout: `weights.Layout` of the model; None in `check` before the data are
@@ -38,6 +39,7 @@ class RunFacts(NamedTuple):
   num_clients: int = 1
   clients_per_round: int = 0
   prior_precision: float = 0.0
+  min_scale: float = 1e-6
   optimizer: Any = None
   weighting: Any = None
   layout: Any = None

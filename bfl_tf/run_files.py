@@ -6,7 +6,7 @@ docs/architecture.md describes the content of each file.
 
 import os
 import pathlib
-from typing import Any, TypedDict
+from typing import Any
 
 from bfl_tf import files
 
@@ -51,18 +51,6 @@ ALL = (
 )  # fmt: skip
 
 
-class Summary(TypedDict):
-  """Fields of each `summary.json` that are read."""
-
-  version: str
-  rounds: int
-  final: dict[str, float]
-  temperature: float | None
-  posterior_factor: float | None
-  factors: tuple[float, ...] | None
-  members: tuple[str, ...] | None
-
-
 def remedy(run_dir: pathlib.Path) -> str:
   """Returns the advice for a damaged file of the state of a run."""
   if run_dir.parent.name == ENSEMBLE:
@@ -73,18 +61,6 @@ def remedy(run_dir: pathlib.Path) -> str:
   )
 
 
-def check_kinds(run_dir: pathlib.Path) -> None:
-  """Rejects a folder in place of a file of a run, and vice versa."""
-  patterns = (*ALL, f'{SITES}/[!.]*.*', f'{SITES}/models/*/[!.]*.*')
-  for path in (found for each in patterns for found in run_dir.glob(each)):
-    if path.is_dir() == bool(path.suffix):
-      kind = 'folder' if path.is_dir() else 'file'
-      raise files.UnreadableError(
-        f'{path} is a {kind} of another program: move it, and restore this '
-        'result from a copy or repeat the command that wrote it.'
-      )
-
-
 def is_finished(run_dir: str | os.PathLike) -> bool:
   """Returns whether a directory holds a finished run."""
   return (pathlib.Path(run_dir) / SUMMARY).exists()
@@ -92,4 +68,4 @@ def is_finished(run_dir: str | os.PathLike) -> bool:
 
 def read_summary(run_dir: str | os.PathLike) -> dict[str, Any]:
   """Returns `summary.json`, whose `final` holds the last scores."""
-  return files.read_json(pathlib.Path(run_dir) / SUMMARY, Summary)
+  return files.read_json(pathlib.Path(run_dir) / SUMMARY, ['rounds', 'final'])

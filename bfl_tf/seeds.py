@@ -19,13 +19,7 @@ _KEY = np.array([0x02461E293EC8F720], np.uint64)
 
 
 def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
-  """Returns the `[2]` int32 stateless seed of a draw.
-
-  Args:
-    run_seed: Value of `--seed` or `--data_seed`.
-    purpose: Purpose of the draw, such as `local_training`.
-    *indices: Indices of the draw, such as round and client.
-  """
+  """Returns the `[2]` int32 stateless seed of a draw."""
   return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)
 
 

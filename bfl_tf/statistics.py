@@ -28,7 +28,6 @@ class ClientUpdate(NamedTuple):
   """The result of one client's training in a round.
 
   Attributes:
-    num_examples: Number of examples that it trained on.
     extras: `Sent.extra` of client parts, by name of the part.
     trace: A `training.Trace` with `steps`, `sum_rates` and `loss`.
     memory: Memory that the client keeps if the update is accepted, by client
@@ -126,9 +125,6 @@ def stepped(
 
   Args:
     weighed: Updates and weights, which are read one at a time.
-
-  Raises:
-    TypeError: There are no updates.
   """
   shares = (collected(part, u, w, broadcast) for u, w in weighed)
   sums = values(functools.reduce(merge, shares))

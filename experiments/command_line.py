@@ -45,11 +45,7 @@ def define() -> None:
 
 
 def seeds(texts: list[str]) -> list[int]:
-  """Returns the random seeds of the flag `--seeds`.
-
-  Raises:
-    ValueError: A text is not a seed, or a seed is repeated.
-  """
+  """Returns the random seeds of the flag `--seeds`."""
   spec = dataclasses.replace(config_lib.FIELDS['seed'], many=True)
   text = ','.join(texts)
   found = spec.checked('seeds', text)
@@ -66,11 +62,7 @@ def given() -> tuple[dict[str, typing.Any], list[str]]:
 
 
 def config() -> config_lib.Config:
-  """Returns the config of the parsed flags.
-
-  Raises:
-    ValueError: A flag is wrong; the message names it.
-  """
+  """Returns the config of the parsed flags."""
   values, typed = given()
   made = config_lib.Config.of(values, typed=typed)
   if unused := config_lib.ignored(values, typed):
@@ -204,12 +196,7 @@ def watching(connection: str) -> Iterator[None]:
 
 
 def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
-  """Reports an interrupt and exits with code 130, or 143 if terminated.
-
-  Args:
-    stop: The interrupt, whose message may contain the hint.
-    hint: Next action of the user.
-  """
+  """Reports an interrupt and exits with code 130, or 143 if terminated."""
   code = 143 if isinstance(stop, federation.Terminated) else 130
   text = str(stop) or 'interrupted'
   text = text if hint in text else f'{text}: {hint}'

@@ -98,12 +98,7 @@ def report(
   """Prints the table; writes it and the figures.
 
   Args:
-    found: Groups of runs.
-    folder: Folder of the results; None: the table is only printed.
     more: Flags of a grid, which are columns in place of those that differ.
-
-  Raises:
-    ValueError: Raised as by `comparison.rows`, or for a flag.
   """
   groups = check(found, folder, more)
   lines = comparison_lib.rows(

@@ -26,15 +26,7 @@ flags of a method, --method=NAME
 
 
 def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
-  """Prints the requested help and exits; returns if none is requested.
-
-  Args:
-    arguments: Arguments of the command line.
-    module: Module of the binary.
-
-  Raises:
-    ValueError: The name of `--describe` is unknown.
-  """
+  """Prints the requested help and exits; returns if none is requested."""
   for word in arguments[1:]:
     match = _REQUEST.fullmatch(word)
     if match:

@@ -113,13 +113,8 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   """Returns the path of an `--output`, which must not replace a run's file.
 
   Args:
-    name: Value of the flag.
     suffix: Required suffix; any if empty.
     *inputs: Paths that are read.
-
-  Raises:
-    ValueError: The path exists and is not a file, is an input, or is in the
-      run.
   """
   wanted, flag = pathlib.Path(name), f'--output={name}'
   if wanted.suffix != suffix and suffix:

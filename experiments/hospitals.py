@@ -52,11 +52,7 @@ _MISSING = {'bmi': 0.12, 'crp': 0.08, 'lactate': 0.15, 'haemoglobin': 0.04}
 
 
 def visits(site: str, number: int, seed: int, purpose: str) -> pd.DataFrame:
-  """Returns visits of a hospital, with the column `true_risk`.
-
-  Args:
-    purpose: Name of the draw, such as `visits`.
-  """
+  """Returns visits of a hospital, with the column `true_risk`."""
   _, age, emergencies, shift, code = _SITES[site]
   rng = seeds.generator(seed, purpose, list(_SITES).index(site))
   total = max(1, int(number / 1.4))

@@ -86,7 +86,7 @@ def main() -> None:
   by_site = known.thresholds if known and known.by == 'site' else {}
   reported = dict.fromkeys([*by_site, *(found.maps if found else ())])
   trained = finished.model(run, _SITE.value, [*filter(None, reported)])
-  risk.check(risk.Choice(_EVENT.value), trained.task.classes, True)
+  risk.check(risk.Risk(_EVENT.value), trained.task.classes, True)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   limits, new_limits = _read_limits(trained)

@@ -112,7 +112,7 @@ def main() -> None:
     command_line.fail(
       '--recalibrate and --calibrated are two calibrations: remove one.'
     )
-  choice = risk.Choice(_EVENT.value, _THRESHOLD.value, _RECALIBRATE.value)
+  choice = risk.Risk(_EVENT.value, _THRESHOLD.value, _RECALIBRATE.value)
   command_line.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path, choice)

@@ -168,7 +168,7 @@ scores.map('{:.3g}'.format)
 # Both rules are equally accurate. `nwa` keeps the scales of its clients, so
 # that its samples still disagree. Here this gives the better likelihood and
 # calibration. The epistemic uncertainty of `wc` decreases geometrically. From
-# round 14 on the scale of every weight is at its lower bound (`min_scale`),
+# round 14 on the scale of every weight is at its lower bound (`--min_scale`),
 # and all samples are the same network. The run is then FedAvg of deterministic
 # models, and its uncertainty is only aleatoric.
 #

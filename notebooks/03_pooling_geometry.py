@@ -274,7 +274,7 @@ GROUPS = {
   ),
   'ws, wc, conflation': ('ws', 'wc', 'conflation'),
 }
-FLOOR = rules.ELEMENTWISE['ws']().min_scale
+FLOOR = rules.ELEMENTWISE['ws']().run.min_scale
 
 figure = Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
 every_rule, number, disagreement = figure.subplots(1, 3)

@@ -13,8 +13,6 @@ changes no prediction. For numbers, they are in the unit of the label.
 S is the posterior as trained, without the factor that predictions use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 import pathlib
 from typing import Any

@@ -23,15 +23,10 @@ def write(
   """Writes the directory of an ensemble, with copies of its runs' models.
 
   Args:
-    run_dirs: Directories of finished runs with the same data.
     folder: New or empty folder, which is written atomically.
 
   Returns:
     The content of `summary.json`, with sums of seconds and numbers of weights.
-
-  Raises:
-    ValueError: The folder is not empty, the data have changed, or the runs
-      cannot form an ensemble, as by `bfl_tf.load`.
   """
   paths, path = [*map(pathlib.Path, run_dirs)], pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):

@@ -28,12 +28,7 @@ def export(
   at its mean.
 
   Args:
-    folder: New or empty folder, which is written atomically.
     num_samples: Number of Monte Carlo samples; by default that of `predict`.
-
-  Raises:
-    ValueError: The folder is not empty, `num_samples` is below 1, or it is
-      above 1 for a posterior over all weights, or only personal models exist.
   """
   trained.check_usable()
   runs = trained.runs if isinstance(trained, model.Ensemble) else [trained]

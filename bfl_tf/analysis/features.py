@@ -4,8 +4,6 @@ The server shares a pre-trained network without its last layer: that of a run,
 or any other. Clients then train a logistic regression on its features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 import dataclasses
 import functools
@@ -70,8 +68,6 @@ def of_dataset(
   Args:
     dataset: Data set whose training examples become the clients'. Examples that
       the network was trained on are left out, also of the test examples.
-    seen: Data set that the network was trained on; loaded from its config if
-      None.
 
   Returns:
     Arrays that `--dataset=file.npz` reads, including sites and class names if
@@ -86,21 +82,12 @@ def of_dataset(
   seen = run_data.load(config) if seen is None else seen
   wanted = trained.task.features
   if dataset.features and wanted:
-    try:
-      dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
-    except ValueError as error:
-      raise ValueError(f'--dataset={dataset.name}: {error}.') from error
+    dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
   used = seen.train.x, seen.validation.x
   train, test = (
     split.take(_unseen(split.x, used))
     for split in (dataset.train, dataset.test)
   )
-  if not (train.y.size and test.y.size):
-    raise ValueError(
-      f'--dataset={dataset.name}: the network was trained on all of its '
-      'training or test examples. Pretrain it on a part '
-      "(--train_split='train[:10000]'), or choose another --dataset."
-    )
   dataset = dataclasses.replace(dataset, train=train, test=test)
   return arrays(dataset, functools.partial(hidden, trained))
 
@@ -130,16 +117,8 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
   Args:
     name: `package.module:function` of a function from a batch of raw examples
       to numbers, or of a tf_keras model, which is compiled.
-    x: `[num_examples, ...]` raw examples.
     folder: Directory of the parts that are complete, which stay there. The name
       of a part is a digest of its examples and of the file of the network.
-
-  Returns:
-    Array `[num_examples, num_features]`, float32.
-
-  Raises:
-    ValueError: The network cannot be imported, raises an error, or returns
-      another number of examples.
   """
   flag = f'--network={name}'
   network = registry.imported('network', name)
@@ -176,14 +155,7 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
-  """Returns outputs of the last hidden layer.
-
-  Args:
-    x: `[num_examples, ...]` raw examples.
-
-  Returns:
-    Array `[num_examples, num_features]`, float32.
-  """
+  """Returns outputs of the last hidden layer."""
   last = models.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
   parts = [

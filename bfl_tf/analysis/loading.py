@@ -19,9 +19,6 @@ class LoadedRun(NamedTuple):
   """A finished run with its held-out examples.
 
   Attributes:
-    calibration: Calibration examples, which set the thresholds; None if there
-      are none.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
     rounds: Numbers of accepted and of requested updates, by client.
   """
 
@@ -94,16 +91,6 @@ def load_run(
   Args:
     calibrate_on_test: Fraction of the test examples to calibrate on, for a run
       without calibration examples; these examples are not scored.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
-      for numeric labels.
-    min_site_examples: Minimum number of test examples of a site; smaller sites
-      are left out.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
-
-  Raises:
-    ValueError: The directory cannot be loaded, as by `load`, or contains a
-      personalized model. Or the data have changed since the run. Or
-      `calibrate_on_test` is set for a run with calibration examples.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(
@@ -112,7 +99,6 @@ def load_run(
     )
   # A new report does not depend on an earlier one.
   trained = model.without_report(run_dir)
-  prediction_sets.check_groups(sets_by, trained.task.is_numeric)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)

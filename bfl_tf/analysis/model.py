@@ -50,7 +50,6 @@ def without_report(run_dir: str | os.PathLike) -> Trained:
     raise ValueError(
       f'{path} is not a run directory: name the --output_dir of a run.'
     )
-  run_files.check_kinds(path)
   sites_own = directory.is_sites_own(path)
   if not (sites_own or run_files.is_finished(path)):
     raise ValueError(
@@ -112,10 +111,6 @@ _DATA = (
 
 def _together(paths) -> Ensemble:
   """Returns the ensemble of runs, which must have the same data."""
-  if len(paths) < 2:
-    raise ValueError(
-      'an ensemble needs at least two runs: name more in --runs.'
-    )
   runs = [load(path) for path in paths]
   first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
   for number, (path, run) in enumerate(zip(paths, runs)):
@@ -159,8 +154,6 @@ class Prediction(NamedTuple):
   Attributes:
     probs: `[num_examples, num_classes]` float32, mean over samples.
     normalized_entropy: `[num_examples]` float64 in [0, 1], of `probs`.
-    aleatoric_uncertainty: `[num_examples]` float32, see `metrics.uncertainty`.
-    epistemic_uncertainty: `[num_examples]` float32, see `metrics.uncertainty`.
   """
 
   probs: np.ndarray
@@ -225,14 +218,11 @@ class Trained:
   them.
 
   Attributes:
-    task: Shape, type and classes of the examples.
     temperature: Temperature that was fitted on held-out examples; None if
       there were none.
     members: Models that predict together in place of `weights`; usually empty.
-    clients: Names of the clients: of their sites, otherwise numbers as text.
     factor: Factor on the standard deviations of the posterior in predictions;
       None for the default of the run.
-    risk: Event and recalibration of the last report; None without.
   """
 
   risk: risk_lib.Risk | None = None
@@ -267,11 +257,7 @@ class Trained:
     return self.state.slots if self.state else {}
 
   def memory(self, client: str) -> Mapping[str, Any] | None:
-    """Returns a client's memory by part; None if it was never sampled.
-
-    Raises:
-      ValueError: The client is unknown, or its memory is on another machine.
-    """
+    """Returns a client's memory by part; None if it was never sampled."""
     if self.state is None or str(client) not in self.clients:
       count, some = len(self.clients), ', '.join(self.clients[:5])
       raise ValueError(
@@ -446,10 +432,6 @@ class Trained:
   ) -> np.ndarray:
     """Returns quantiles of the probabilities over samples of the posterior.
 
-    Args:
-      levels: Levels of the quantiles, in [0, 1].
-      calibrated: Whether to apply `calibrated` to each sample.
-
     Returns:
       `[num_levels, num_examples, num_classes]`.
     """
@@ -467,9 +449,6 @@ class Trained:
     sites or for one. Otherwise, probabilities p become proportional to
     p^(1 / temperature); their two uncertainties stay. For numbers, the
     temperature is a factor on the standard deviations.
-
-    Raises:
-      ValueError: The run has no calibration examples.
     """
     if isinstance(prediction, Prediction) and self.has_recalibration:
       risk: Any = self.risk
@@ -505,9 +484,6 @@ class Trained:
 
     Such an example has a number more than 10 standard deviations from the
     training mean. Categories and uint8 images are ignored.
-
-    Args:
-      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
     """
     x, inputs = self._raw(x), self.task.inputs
     counts = [f.value is None for f in self.task.features] or x.dtype != 'uint8'
@@ -576,7 +552,6 @@ class Ensemble(Trained):
   are those of the first run.
 
   Attributes:
-    runs: Models of the runs.
     factor: First factor of the runs, which predict with their own ones.
   """
 

@@ -66,9 +66,6 @@ def apply(
 
   Returns:
     Result of a round; `bytes_up` and `bytes_down` count this change alone.
-
-  Raises:
-    StoppedError: Fewer than `--min_clients` updates remain.
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)

@@ -56,20 +56,11 @@ def train(
     rule: Pooling rule of a projection, one of `projection.RULES`; empty for
       none. Half of a site's calibration examples choose the weight of its own
       posterior, and the others calibrate its prediction sets.
-
-  Raises:
-    ValueError: The clients of the run are not sites. Or the run has no
-      posterior or no calibration examples, which a projection needs.
   """
   if rule and run.calibration is None:
     raise ValueError(
       '--projection needs calibration examples, which choose its weight: use a '
       'run with --calibration_fraction.'
-    )
-  if rule not in ('', 'nwa') and not run.trained.weights.loc.size:
-    raise ValueError(
-      f'--projection={rule} needs a posterior, and the weights of this '
-      'run are deterministic: use --projection=nwa.'
     )
   config = run.trained.config.replace(
     predictor='',
@@ -134,12 +125,7 @@ def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
 
 
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
-  """Returns the folder of a site's personalized model.
-
-  Args:
-    site: Name of the site; characters that a file name cannot hold are
-      percent-encoded.
-  """
+  """Returns the folder of a site's personalized model."""
   return models_folder(run_dir) / _NOT_IN_NAMES.sub(
     lambda found: f'%{ord(found[0]):02X}', site
   )

@@ -11,7 +11,6 @@ alone.
 """
 
 from collections.abc import Mapping, Sequence
-import itertools
 import json
 import os
 import pathlib
@@ -64,10 +63,8 @@ class PredictionSets(NamedTuple):
     """Merges the counts of sites.
 
     Args:
-      counts: `site_statistics.score_counts` of each site.
       by: One of `GROUPS`. Empty: `class` for two classes of which one has less
         than 20 % of the examples, otherwise `all`.
-      classes: Names of the classes.
     """
     every = np.stack([*counts.values()])
     sizes = every.sum((0, 2))
@@ -77,6 +74,8 @@ class PredictionSets(NamedTuple):
     groups = {'': every.sum((0, 1))}
     if by == 'site':
       groups |= zip(counts, every.sum(1))
+    if by == 'class' and not classes:
+      raise ValueError('--sets_by=class: the labels are numbers.')
     if by == 'class':
       groups |= zip(map(str, classes), every.sum(0), strict=True)
     limits, numbers = {}, {}
@@ -130,53 +129,19 @@ class PredictionSets(NamedTuple):
     """Returns False if every set of a level contains all labels."""
     return bool((self.limits[self.levels.index(level)] < 1).any())
 
-  def informative(self) -> 'PredictionSets':
-    """Returns a copy without the levels whose sets all contain every label."""
-    kept = [*map(self.is_enough, self.levels)]
-    return self._replace(
-      levels=(*itertools.compress(self.levels, kept),),
-      thresholds={
-        name: (*itertools.compress(limits, kept),)
-        for name, limits in self.thresholds.items()
-      },
-    )
-
-
-def check_groups(by: str, is_numeric: bool) -> None:
-  """Raises a ValueError for thresholds by class of numeric labels."""
-  if by == 'class' and is_numeric:
-    raise ValueError(
-      '--sets_by=class: the labels are numbers: choose all or site.'
-    )
-
 
 def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
   """Writes prediction sets to the directory of a run or personalized model."""
-  content = {**sets._asdict(), 'num_bins': conformal.NUM_BINS}
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
-  files.write_text(path, json.dumps(content, indent=2) + '\n')
+  files.write_text(path, json.dumps(sets._asdict(), indent=2) + '\n')
 
 
 def read(run_dir: str | os.PathLike) -> PredictionSets | None:
-  """Returns the prediction sets of a run or personalized model, or None.
-
-  Raises:
-    ValueError: The file is damaged or of another version.
-  """
+  """Returns the prediction sets of a run or personalized model, or None."""
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None
   with files.reading(path, 'run "bfl-tf report" again'):
-    content = files.read_json(path, PredictionSets)
-    same = content.pop('num_bins') == conformal.NUM_BINS
-    known = content['score'] in (*metrics.SET_SCORES, RESIDUAL)
-    limits = {k: tuple(v) for k, v in content.pop('thresholds').items()}
-    good = all(
-      [0 <= limit <= 1 for limit in each] == [True] * len(LEVELS)
-      for each in limits.values()
-    )
-    known &= '' in limits and content['by'] in GROUPS
-    known &= [*limits] == [*content['num_examples']]
-    if not (same and known and good and content.pop('levels') == [*LEVELS]):
-      raise ValueError('It is of another version.')
-    return PredictionSets(LEVELS, limits, **content)
+    sets = PredictionSets(**files.read_json(path))
+    limits = {k: tuple(v) for k, v in sets.thresholds.items()}
+    return sets._replace(levels=tuple(sets.levels), thresholds=limits)

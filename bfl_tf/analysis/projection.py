@@ -30,11 +30,7 @@ def barycenter(
   own: weights.Weights,
   weight: float,
 ) -> weights.Weights:
-  """Returns the barycenter of the global posterior and a site's own.
-
-  Args:
-    weight: Weight of `own`, in [0, 1].
-  """
+  """Returns the barycenter of the global posterior and a site's own."""
   if weight in (0, 1):
     return own if weight else global_posterior
   weighted = [(global_posterior, 1 - weight), (own, weight)]
@@ -45,9 +41,6 @@ def project(
   trained: Trained, own: weights.Weights, rule: str, held: data.Split
 ) -> tuple[weights.Weights, float]:
   """Chooses the weight with the largest likelihood of held-out examples.
-
-  Args:
-    held: Examples of the site on which no model was trained.
 
   Returns:
     The barycenter and its weight, a multiple of 0.1.

@@ -26,11 +26,7 @@ _PRINTED = (
 
 
 def write(path: pathlib.Path, report: reports.Report) -> None:
-  """Writes the folder `sites/` and `conformal.json` of a run.
-
-  Raises:
-    stopping.MachineError: A file cannot be written.
-  """
+  """Writes the folder `sites/` and `conformal.json` of a run."""
   with tables_lib.cleared(path / run_files.SITES) as folder:
     tables = {
       'sites': report.sites,

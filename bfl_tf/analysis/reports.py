@@ -32,17 +32,11 @@ class Report:
   """Scores by site, by class and over all sites.
 
   Attributes:
-    classes: One row per class, by column; none for numeric labels.
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
-    rejected: Reason why a site did not reply, by site.
     of_personal: Whether all scores are those of personal models.
-    risk: Risk of an event, for two classes.
-    risks: Statistics of the risk of all examples, then of each site.
     curves: Test examples by the log odds of the event, after recalibration, of
       each site; the key `''` is for all.
-    event: Name of the event, with its column in a table: `died = yes`.
-    coefficients: Rows of `coefficients.table` of a logistic model.
   """
 
   sites: list[Row]
@@ -70,18 +64,11 @@ class Report:
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
     held: Mapping[str, site_statistics.HeldCounts] = types.MappingProxyType({}),
-    choice: risk_lib.Choice = risk_lib.DEFAULT,
+    choice: risk_lib.Risk = risk_lib.DEFAULT,
     rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
     missing: Mapping[str, float] = types.MappingProxyType({}),
   ) -> 'Report':
-    """Builds the tables.
-
-    Args:
-      client_names: Site of each client; empty if clients are not sites.
-      held: Counts of calibration examples, by site.
-      rounds: Numbers of accepted and of requested updates, by site.
-      missing: Fraction of missing cells in the training rows, by site.
-    """
+    """Builds the tables."""
     drawn = _drawn(trained.config, client_names)
     sites = []
     for name, of_site in statistics.items():
@@ -104,8 +91,8 @@ class Report:
       return report
     names = trained.task.classes
     every: Any = {'': together, **statistics}
-    found = risk_lib.Risk.of(
-      choice, names, {k: v.risk for k, v in held.items()}, every[''].risk
+    found = choice.fitted(
+      names, {k: v.risk for k, v in held.items()}, every[''].risk
     )
     columns = ('updates', 'updates_requested')
     facts = _merged(
@@ -113,12 +100,22 @@ class Report:
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(found.event)
-    raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
+    risks = {
+      k: risk_lib.Risks.of(v.risk, event).recalibrated(found.maps[''])
+      for k, v in every.items()
+    }
     return dataclasses.replace(
       report,
       risk=found,
-      risks=found.rows(raw, facts),
-      curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
+      risks=[
+        {
+          'site': k or risk_lib.ALL,
+          **v.row(found.threshold),
+          **facts.get(k, {}),
+        }
+        for k, v in risks.items()
+      ],
+      curves=risks,
       event=trained.named(found.event),
       coefficients=coefficients.table(trained),
     )
@@ -145,7 +142,7 @@ def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
   calibrated: bool = False,
-  choice: risk_lib.Choice = risk_lib.DEFAULT,
+  choice: risk_lib.Risk = risk_lib.DEFAULT,
 ) -> Report:
   """Scores the global model, and personalized models if there are any.
 
@@ -225,10 +222,14 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
     if found.site not in tested:
       continue
     share = run.test.take(tested[found.site])
-    # Levels with too few calibration examples are not scored.
-    sets = found.sets and found.sets.informative()
     own = run.trained.replace(found.model)
+    sets: Any = found.sets
     row = _scores('personalized', own, share, sets)
+    # Levels with too few calibration examples are not scored.
+    few = (
+      [f'_{x:g}' for x in sets.levels if not sets.is_enough(x)] if sets else []
+    )
+    row = {k: v for k, v in row.items() if not k.endswith((*few,))}
     if found.fine_tuned is not None:
       before = run.trained.replace(found.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
+import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,13 +66,7 @@ def counts(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class Risks(NamedTuple):
-  """Examples by the log odds of the event.
-
-  Attributes:
-    log_odds: `[num_points]`, log odds of the event.
-    events: `[num_points]`, number of examples with the event.
-    others: `[num_points]`, number of examples without the event.
-  """
+  """Numbers of examples by the log odds of the event, `[num_points]` each."""
 
   log_odds: np.ndarray
   events: np.ndarray
@@ -98,9 +93,6 @@ class Risks(NamedTuple):
     Args:
       precision: Precisions of the normal priors of slope and intercept.
       center: Means of these priors.
-
-    Returns:
-      Slope and intercept `[2]`, and their standard errors.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others
@@ -197,28 +189,8 @@ class Risks(NamedTuple):
     return row
 
 
-class Choice(NamedTuple):
-  """Choices of the user for the risk.
-
-  Attributes:
-    event: Name of the class; empty for the rarer class of the calibration
-      examples, or of the test examples without these.
-    threshold: Risk from which an example is positive; 0 for the fraction of
-      events in the same examples.
-    recalibrate: One of `RECALIBRATIONS`, or empty.
-  """
-
-  event: str = ''
-  threshold: float = 0.0
-  recalibrate: str = ''
-
-
-def check(choice: Choice, classes: Sequence[str], has_held: bool) -> None:
-  """Raises a ValueError for a choice that a run cannot fulfil.
-
-  Args:
-    has_held: Whether there are calibration examples.
-  """
+def check(choice: 'Risk', classes: Sequence[str], has_held: bool) -> None:
+  """Raises a ValueError for a choice that a run cannot fulfil."""
   names = ('--event', '--risk_threshold', '--recalibrate')
   flags = [f'{name}={value}' for name, value in zip(names, choice) if value]
   if flags and len(classes) != 2:
@@ -237,57 +209,49 @@ def check(choice: Choice, classes: Sequence[str], has_held: bool) -> None:
     )
 
 
-DEFAULT = Choice()
-
-
 class Risk(NamedTuple):
   """Event, threshold and recalibration of a report, as stored in `risk.json`.
 
+  A choice of the user has no `maps`, and `fitted` completes it.
+
   Attributes:
-    event: Name of the class.
-    threshold: Risk from which an example is positive.
+    event: Name of the class; empty for the rarer class of the calibration
+      examples, or of the test examples without these.
+    threshold: Risk from which an example is positive; 0 for the fraction of
+      events in the same examples.
     recalibrate: One of `RECALIBRATIONS`, or empty.
     maps: Slope and intercept of the recalibration by site; `''` is for all.
   """
 
-  event: str
-  threshold: float
-  recalibrate: str
-  maps: dict[str, tuple[float, float]]
+  event: str = ''
+  threshold: float = 0.0
+  recalibrate: str = ''
+  maps: Mapping[str, tuple[float, float]] = types.MappingProxyType({})
 
-  @classmethod
-  def of(
-    cls,
-    choice: Choice,
+  def fitted(
+    self,
     classes: Sequence[str],
     held: Mapping[str, np.ndarray],
     test: np.ndarray,
   ) -> 'Risk':
-    """Chooses the event and the threshold, and fits the recalibration.
-
-    Args:
-      held: `counts` of the calibration examples by site; may be empty.
-      test: `counts` of all test examples.
-    """
+    """Chooses the event and the threshold, and fits the recalibration."""
     whole: Any = sum(held.values()) if held else test
     sizes = whole.sum(-1)
     event = int(sizes[1] <= sizes[0])
-    if choice.event:
-      event = classes.index(choice.event)
+    if self.event:
+      event = classes.index(self.event)
     # A threshold of 0 or 1 would make all examples alike.
     rate = float(np.clip(sizes[event] / sizes.sum(), 0.001, 0.999))
     maps: dict[str, Any] = {'': _IDENTITY}
-    if choice.recalibrate:
+    if self.recalibrate:
       # The map for all sites is the prior of those of the sites.
       for name, found in {'': whole, **held}.items():
-        precision = RECALIBRATIONS[choice.recalibrate]
+        precision = RECALIBRATIONS[self.recalibrate]
         fitted, _ = Risks.of(found, event).fit(precision, maps[''])
         # The sum changes -0.0 into 0.0.
         maps[name] = (*(fitted.round(9) + 0.0).tolist(),)
-    return cls(
-      classes[event], choice.threshold or round(rate, 3), choice.recalibrate,
-      maps,
-    )  # fmt: skip
+    threshold = self.threshold or round(rate, 3)
+    return Risk(classes[event], threshold, self.recalibrate, maps)
 
   def mapping(self, site: str = '') -> tuple[float, float]:
     """Returns slope and intercept of a site, or those of all sites."""
@@ -303,30 +267,8 @@ class Risk(NamedTuple):
     both = (-odds, odds) if event else (odds, -odds)
     return special.expit(np.stack(both, 1)).astype(np.float32)
 
-  def rows(
-    self, test: Mapping[str, Risks], facts: Mapping[str, Mapping[str, Any]]
-  ) -> list[dict[str, Any]]:
-    """Returns the statistics of test examples, by site.
 
-    They are after the recalibration for all sites. `..._before` and `..._own`
-    are without it, and with that of each site.
-
-    Args:
-      test: Test examples by site; the key `''` is for all.
-      facts: More columns by site.
-    """
-    own = {k: v.recalibrated(self.mapping(k)) for k, v in test.items()}
-    if sites := [each for name, each in own.items() if name]:
-      own[''] = Risks(*map(np.concatenate, zip(*sites)))
-    rows = []
-    for site, before in test.items():
-      row = before.recalibrated(self.maps['']).row(self.threshold)
-      others = {'before': before, 'own': own[site]} if self.recalibrate else {}
-      for what, risks in others.items():
-        found = risks.row(self.threshold)
-        row |= {f'{k}_{what}': found[k] for k in ('intercept', 'slope')}
-      rows.append({'site': site or ALL, **row, **facts.get(site, {})})
-    return rows
+DEFAULT = Risk()
 
 
 def _interval(name, values) -> dict[str, float | None]:
@@ -342,22 +284,11 @@ def write(run_dir: str | os.PathLike, risk: Risk) -> None:
 
 
 def read(run_dir: str | os.PathLike) -> Risk | None:
-  """Returns the risk of a run with a report, or None.
-
-  Raises:
-    ValueError: The file is damaged.
-  """
+  """Returns the risk of a run with a report, or None."""
   path = pathlib.Path(run_dir) / run_files.RISK
   if not path.exists():
     return None
   with files.reading(path, 'run "bfl-tf report" again'):
-    found = Risk(**files.read_json(path, Risk))
-    if not (
-      '' in found.maps
-      and np.isfinite([*found.maps.values()]).all()
-      and 0 < found.threshold < 1
-      and found.recalibrate in ('', *RECALIBRATIONS)
-    ):
-      raise ValueError('It is of another version.')
+    found = Risk(**files.read_json(path))
     maps: Any = {site: tuple(each) for site, each in found.maps.items()}
     return found._replace(maps=maps)

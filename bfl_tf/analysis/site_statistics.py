@@ -25,8 +25,6 @@ class SiteStatistics(NamedTuple):
 
   Attributes:
     examples: `[num_classes]`, number of examples of each class.
-    right: `[num_classes]`, number of correct predictions.
-    loss: `[]`, sum of the negative log likelihoods.
     binned: `[3, num_bins]` by confidence: number of examples, number of correct
       predictions, sum of the confidences.
     covered: `[num_levels, num_classes]`, number of sets with the label.
@@ -57,12 +55,7 @@ class SiteStatistics(NamedTuple):
     y: np.ndarray,
     sets: prediction_sets.PredictionSets | None,
   ) -> 'SiteStatistics':
-    """Returns the sums over examples.
-
-    Args:
-      probs: Probabilities `[num_examples, num_classes]`.
-      y: Integer labels `[num_examples]`.
-    """
+    """Returns the sums over examples."""
     num_classes = probs.shape[1]
 
     def by_class(values):
@@ -183,10 +176,6 @@ class NumericStatistics(NamedTuple):
   """Sums over the examples of one site, or of several, for numeric labels.
 
   Attributes:
-    examples: `[]`, number of examples.
-    squared: `[]`, sum of the squared errors.
-    loss: `[]`, sum of the negative log-densities.
-    crps: `[]`, sum of the continuous ranked probability scores.
     pit: `[num_bins]`, number of examples by P(prediction <= label).
     covered: `[num_levels]`, number of intervals with the label.
     widths: `[num_levels]`, sum of the widths of the intervals.
@@ -286,12 +275,7 @@ def score_counts(
 
 
 class HeldCounts(NamedTuple):
-  """Counts of the calibration examples of a site.
-
-  Attributes:
-    counts: `[num_classes, num_bins]`, as returned by `score_counts`.
-    risk: `[2, num_bins]`, number of examples as returned by `risk.counts`.
-  """
+  """Calibration examples of a site, by `score_counts` and `risk.counts`."""
 
   counts: np.ndarray
   risk: np.ndarray

@@ -25,11 +25,7 @@ _DARK = 128
 
 
 class OutOfDistribution(NamedTuple):
-  """Out-of-distribution examples.
-
-  Attributes:
-    x: `[num_examples, ...]`, in the shape of the run's examples.
-  """
+  """Out-of-distribution examples."""
 
   distance: str
   name: str
@@ -44,8 +40,6 @@ def other(
   Args:
     text: Name of a data set, or `name@split`. The default split is `test` for
       TFDS, and the training examples for other sources.
-    like: Data set of the run; images are resized to its shape.
-    count: Maximum number of examples; 0 for all.
   """
   name, split = text, ''
   # The path of a file may contain an @.
@@ -61,12 +55,7 @@ def other(
 
 
 class UncertaintyTables(NamedTuple):
-  """Results of an uncertainty evaluation.
-
-  Attributes:
-    tables: Rows by table: `detection`, `selection`, `calibration`,
-      `corruptions`. A table that does not apply is empty.
-  """
+  """Results of an uncertainty evaluation."""
 
   tables: dict[str, list[Row]]
   remarks: tuple[str, ...]
@@ -79,12 +68,7 @@ def evaluate(
   num_examples: int = 0,
   corrupt: bool = True,
 ) -> UncertaintyTables:
-  """Runs all four parts of the evaluation.
-
-  Args:
-    num_examples: Maximum number of test examples; 0 for all.
-    corrupt: Whether to score corrupted images, if the inputs are uint8 images.
-  """
+  """Runs all four parts of the evaluation."""
   trained, remarks = run.trained, []
   test = run.test.take(subset(len(run.test.y), num_examples))
   prediction = trained.predict(test.x, num_samples)

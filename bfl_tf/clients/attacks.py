@@ -27,10 +27,6 @@ def malicious_clients(
 
   They do not depend on the attack. A larger fraction includes the clients of a
   smaller one.
-
-  Args:
-    run_seed: Seed of the data, `Config.seed_of_data`.
-    fraction: Fraction of clients that are malicious; their number is rounded.
   """
   order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
   return frozenset(order[: round(fraction * num_clients)].tolist())
@@ -38,11 +34,7 @@ def malicious_clients(
 
 @dataclasses.dataclass(frozen=True)
 class Attack(component.Component):
-  """Base of attacks: a fraction of the clients is malicious.
-
-  Attributes:
-    attack: Fact that client parts may be incompatible with.
-  """
+  """Base of attacks: a fraction of the clients is malicious."""
 
   attack: ClassVar[bool] = True
 
@@ -51,11 +43,7 @@ class Attack(component.Component):
   )
 
   def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
-    """Returns the labels that a malicious client trains on.
-
-    Args:
-      y: Classes of all examples, `[num_examples]`.
-    """
+    """Returns the labels that a malicious client trains on."""
     return y
 
   def send(
@@ -64,11 +52,7 @@ class Attack(component.Component):
     start: weights.Weights,
     generator: np.random.Generator,
   ) -> weights.Weights:
-    """Returns the model that a malicious client sends.
-
-    Args:
-      generator: Random generator, named by attack, round and client.
-    """
+    """Returns the model that a malicious client sends."""
     return model
 
 

@@ -10,8 +10,6 @@ References:
   settings. arXiv:2010.15582.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf.declare.settings import setting

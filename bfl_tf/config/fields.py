@@ -3,8 +3,6 @@
 The settings of a method are declared in the constructor of the method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any
@@ -200,6 +198,12 @@ class Server:
     "Rule that pools the clients' posteriors; auto is that of a client part, "
     'or else nwa.',
     table=RULES,
+  )
+  min_scale: float = setting(
+    1e-6,
+    'Lower bound on pooled standard deviations; `floored_fraction` reports how '
+    'many weights reach it.',
+    gt=0,
   )
   weighting: str = setting(
     'auto',

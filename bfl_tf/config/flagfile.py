@@ -29,7 +29,6 @@ class TypedFlags:
 
   Attributes:
     texts: Values of settings as texts, by `<method>.<setting>`.
-    typed: Names of settings and other flags that are not from a file.
   """
 
   texts: dict[str, str] = dataclasses.field(default_factory=dict)

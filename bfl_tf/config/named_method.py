@@ -38,11 +38,7 @@ _OF_FILE = {
 
 
 class MethodFlags(NamedTuple):
-  """A method as flags; the other attributes are those of `methods.Method`.
-
-  Attributes:
-    flags: Values by field and setting.
-  """
+  """A method as flags; the other attributes are those of `methods.Method`."""
 
   flags: dict[str, Any]
   tune: Mapping[str, str]
@@ -70,12 +66,7 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
 
 
 def read(name: str | os.PathLike) -> MethodFlags:
-  """Returns the method of a name, of `package.module:name` or of a file.
-
-  Raises:
-    ValueError: A file sets a flag of the task, or a setting of a component that
-      it does not select.
-  """
+  """Returns the method of a name, of `package.module:name` or of a file."""
   if not is_file(name):
     return _found(str(name))
   if not pathlib.Path(name).is_file():
@@ -84,12 +75,14 @@ def read(name: str | os.PathLike) -> MethodFlags:
   own = flagfile.read(name, known, catalog.known_settings())
   base = _found(own.pop('method')) if 'method' in own else _NO_METHOD
   tune, needs = (
-    dict(_pair(name, key, text) for text in own.pop(key, ()))
+    dict(text.partition('=')[::2] for text in own.pop(key, ()))
     for key in ('tune', 'needs')
   )
   flags = {**base.flags, **own}
   unused = _unused(name, flags, own)
-  needs = {k: _field(name, k).checked(k, n) for k, n in needs.items()}
+  for key in needs:
+    registry.check_choice('needs', key, FIELDS)
+  needs = {k: FIELDS[k].checked(k, n) for k, n in needs.items()}
   return MethodFlags(
     {key: value for key, value in flags.items() if key not in unused},
     {**base.tune, **tune},
@@ -108,32 +101,12 @@ def _found(name: str) -> MethodFlags:
     )
   found = found or registry.imported('method', name)
   if not isinstance(found, Method):
-    raise ValueError(
-      f'--method={name} is of type {type(found).__name__}: name a '
-      'bfl_tf.methods.Method.'
-    )
+    raise ValueError(f'--method={name} is no bfl_tf.methods.Method.')
   return MethodFlags(found.flags, found.tune, found.needs, found.help)
 
 
-def _field(method, flag):
-  if flag not in FIELDS:
-    raise ValueError(f'--method={method} needs --{flag}, which is unknown.')
-  return FIELDS[flag]
-
-
-def _pair(name, key, text):
-  flag, is_pair, value = text.partition('=')
-  if not is_pair:
-    raise ValueError(f'{name}: --{key}={text} must be flag=value.')
-  return flag, value
-
-
 def _unused(path, flags, own) -> set[str]:
-  """Returns the settings of components that a file replaces.
-
-  Args:
-    own: Flags of the file itself; none may be unused.
-  """
+  """Returns the settings of components that a file replaces."""
   of_file = [role for role in ROLES if role in OF_METHOD or role in flags]
   settings = _settings(flags)
   unused = {*Selection(roles_of(flags, of_file), settings).unused}
@@ -143,13 +116,11 @@ def _unused(path, flags, own) -> set[str]:
         f'{path}: --{key} is a setting of a component that the method does '
         'not select: remove it.'
       )
-    if key in OF_OPTIMIZER and 'client_optimizer' not in flags:
+    of_optimizer = OF_OPTIMIZER if 'client_optimizer' in flags else ()
+    if key not in (*OF_METHOD, *of_optimizer) and key not in settings:
       raise ValueError(
-        f'{path}: --{key} needs --client_optimizer in the same method.'
-      )
-    if key not in (*OF_METHOD, *OF_OPTIMIZER) and key not in settings:
-      raise ValueError(
-        f'{path}: --{key} describes a task, not a method: remove it.'
+        f'{path}: --{key} describes a task, or needs --client_optimizer in the '
+        'same method: remove it.'
       )
   return unused
 
@@ -162,12 +133,7 @@ def expanded(
   """Replaces the method of a task by another one.
 
   Args:
-    name: Value of `--method`.
-    values: Values of the task by field or setting.
     typed: Names of values that are stronger than the method.
-
-  Raises:
-    ValueError: Raised as by `read`, or the task does not fit the method.
   """
   own, _, needs, _ = read(name)
   replaced = [*OF_METHOD]
@@ -186,7 +152,7 @@ def expanded(
   dropped = unused & own.keys() - {*typed}
   made = {k: v for k, v in made.items() if k not in dropped}
   for flag, value in needs.items():
-    field = _field(name, flag)
+    field = FIELDS[flag]
     if field.checked(flag, made.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')
   return made

@@ -74,10 +74,7 @@ class MethodConfig:
   """A method in a role, with its settings.
 
   Attributes:
-    role: Field of the config, or key of the setting, that selects the method.
     requested_name: Name in the config: `product`, `package.module:Rule`.
-    name: First part of the method's flags.
-    roles: Selected methods, by setting that is a role.
     uses: Components in the fields of this one, by name of the field.
   """
 
@@ -112,11 +109,6 @@ class MethodConfig:
     for name in inspect.signature(self.factory).parameters:
       if name in _OF_RUN:
         arguments[name] = vars(context)[name]
-        if arguments[name] is None:
-          raise ValueError(
-            f'--{self.role}={self.requested_name} has the argument {name}, '
-            f'which a run cannot provide for --{self.role}.'
-          )
     for name, selected in (*self.uses.items(), *self.roles.items()):
       arguments[name] = selected.make(context)
     return arguments
@@ -126,9 +118,7 @@ class Selection:
   """The methods of a config with their settings.
 
   Attributes:
-    chains: The methods that a field names, in order, by field.
     settings: Settings that differ from their defaults, by key.
-    unused: Keys that no selected method has.
   """
 
   def __init__(self, roles: Roles, values: Mapping[str, Any]):
@@ -245,7 +235,9 @@ def reject(
       f'--{key} is unknown.{hint} Settings of {name}: {", ".join(keys)}.'
     )
   same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
-  hint = registry.hint(name, [each.name for each in known])
+  hint = registry.hint(key, []) or registry.hint(
+    name, [each.name for each in known]
+  )
   if same:
     hint = f' Did you mean {" or ".join(same)}?'
   raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')

@@ -85,17 +85,12 @@ class Dataset:
   """Training, validation and test examples of one task.
 
   Attributes:
-    name: Value of `--dataset`.
     num_classes: 0 if labels are numbers.
-    train: Training examples of clients and server.
-    validation: Held-out training examples; may be empty, as `train.take([])`.
     rows: `[num_train]`, index of each training example in the source; None if
       no training examples were held out.
-    calibration: Held-out examples for thresholds and temperatures.
     features: Features of a table, `[num_features]`; empty for arrays.
     moments: Moments of inputs; None for those of the training examples.
     numbers: Moments of numeric labels; None for those of the training examples.
-    notes: Lines to print about the source: a description, warnings.
   """
 
   name: str

@@ -23,9 +23,6 @@ def corrupt(x: np.ndarray, kind: str, strength: int, seed: int) -> np.ndarray:
 
   Args:
     x: `[num_images, height, width, channels]` uint8.
-    kind: One of `KINDS`.
-    strength: Strength of the corruption, from 1 to 5.
-    seed: Random seed of the noise.
   """
   rng = seeds.generator(seed, f'corrupt_{kind}', strength)
   changed = KINDS[kind](x.astype(np.float32) / 255, strength - 1, rng)

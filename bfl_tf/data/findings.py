@@ -46,10 +46,7 @@ class Table:
   """A table that has been read.
 
   Attributes:
-    texts: Data frame of the cells, without labels and sites.
-    rows: Encoded rows, with labels and sites.
     names: Names of the classes; empty for numeric labels.
-    label: Column of the labels.
     site: Column of the sites, or ''.
   """
 
@@ -140,9 +137,6 @@ def copies(
   A site without many equal rows has a group for each row. So has a site whose
   columns of numbers have few values, because there, different persons may have
   equal rows. The result is None if no site has copies.
-
-  Args:
-    numbers: Columns of numbers by name, `[num_rows]` each.
   """
   groups = np.arange(len(rows.y))
   whole = np.column_stack([rows.x, rows.y])
@@ -310,9 +304,7 @@ def far_means(
   The unit of the distance is the standard deviation within sites.
 
   Args:
-    names: Names of the sites.
     features: Columns of the features; None for those that are not checked.
-    moments: Moments of the features at each site.
   """
   size, mean, scatter = map(np.stack, zip(*moments))
   count, total = size.sum(axis=0), size * mean

@@ -41,8 +41,6 @@ def load(
       TensorFlow Datasets; a `file.npz` with `x_train, y_train, x_test, y_test`
       or `x, y`; a `file.csv`; or a `package.module:function` that takes no
       arguments and returns those four arrays or a `Dataset`.
-    seed: Random seed of the validation split.
-    is_numeric: Whether labels are numbers, not classes.
     **reading: Fields of `DatasetConfig` that apply to this source.
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
@@ -113,11 +111,4 @@ def _load(read, is_numeric):
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
   """Returns the result of a user's function: a data set or four arrays."""
-  result = user_code.call(f'--{flag}={name}', registry.resolve(flag, name, {}))
-  is_four = isinstance(result, tuple | list) and len(result) == 4
-  if not is_four and not isinstance(result, columns.Dataset):
-    raise ValueError(
-      f'--{flag}={name} must return a Dataset or (x_train, y_train, x_test, '
-      f'y_test), got {type(result).__name__}.'
-    )
-  return result
+  return user_code.call(f'--{flag}={name}', registry.resolve(flag, name, {}))

@@ -4,8 +4,6 @@ FedBE distils on such examples. They may come from another task: for CIFAR-10,
 from CIFAR-100 or resized Tiny-ImageNet (Chen & Chao 2021, Table 4).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bfl_tf.data import (
@@ -38,11 +36,9 @@ def load_unlabeled(
     name: Value of `--dataset`, as in `load`; an .npz file needs `x_train` only,
       a .csv file the features of `like`.
     split: TFDS split; other data sets have `train` only.
-    like: Data set of the clients; the result has its shape and type.
     resize: Whether to convert images to the height, width and channels of
       `like`. Interpolation is linear, with antialiasing for smaller images.
       Grey is repeated in every colour, and colours become their luma.
-    flag: Name of the flag, for error messages.
   """
   where = f'--{flag}={name}'
   images = np.asarray(_load(flag, name, split, like))

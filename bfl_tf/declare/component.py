@@ -1,6 +1,5 @@
 """The base class of components, which flags select and rounds call."""
 
-import inspect
 from typing import Any, ClassVar
 
 
@@ -51,34 +50,8 @@ def check(
     defect = f'must inherit from {base.__module__}.{base.__qualname__}.'
   elif needs_name and not component.name:
     defect = 'needs the class attribute `name`.'
-  else:
-    defect = _class_defect(type(component), base)
   if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
     if type(component).__module__ == 'builtins':
       found = f'the returned value {component!r}'
     raise ValueError(f'--{flag}: {found} {defect}')
-
-
-def _class_defect(made: type, base: type) -> str:
-  """Returns what is wrong with the facts, settings or hooks, or ''."""
-  kinds = [vars(kind) for kind in made.__mro__]
-  settings = {
-    name
-    for kind in kinds
-    for name, declared in kind.get('__annotations__', {}).items()
-    if 'ClassVar' not in str(declared)
-  }
-  for name in settings - {*getattr(made, '__dataclass_fields__', ())}:
-    if name not in dir(base):
-      return f'has the setting {name}: decorate it as a frozen dataclass.'
-  for name, hook in inspect.getmembers(base, inspect.isfunction):
-    if not name.startswith('_') or name == '__call__':
-      arguments = list(inspect.signature(hook).parameters)
-      signature = inspect.signature(getattr(made, name))
-      try:
-        signature.bind(*arguments)
-      except TypeError:
-        expected = ', '.join(arguments)
-        return f'must define {name}({expected}), not {name}{signature}.'
-  return ''

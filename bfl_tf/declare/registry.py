@@ -19,6 +19,7 @@ RENAMED = {
   'refine': '--server_parts',
   'dirichlet_equal': 'dirichlet with --dirichlet.sizes=equal',
   'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
+  'min_scale': '--min_scale',
 }
 
 
@@ -34,8 +35,8 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
 
 def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
   """Returns a sentence with the known word that is most similar, or ''."""
-  if word in RENAMED:
-    return f' It is now {RENAMED[word]}.'
+  if new := RENAMED.get(word) or RENAMED.get(word.rpartition('.')[2]):
+    return f' It is now {new}.'
   near = difflib.get_close_matches(word, list(known), n=1)
   return f' Did you mean {show.format(near[0])}?' if near else ''
 
@@ -49,13 +50,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     if member:
       return _of_family(family, *member)
   if ':' in name:
-    thing = imported(flag, name)
-    if not callable(thing):
-      raise ValueError(
-        f'--{flag}={name} is of type {type(thing).__name__}: name a class or a '
-        'function.'
-      )
-    return thing
+    return imported(flag, name)
   raise ValueError(
     f'--{flag}={name} is unknown.{hint(name, table)} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'

@@ -44,12 +44,6 @@ class Setting:
   """Bounds, choices and help text of a setting.
 
   Attributes:
-    help: Help text, a noun phrase or an imperative sentence.
-    ge: Lower bound, inclusive.
-    gt: Lower bound, exclusive.
-    le: Upper bound, inclusive.
-    lt: Upper bound, exclusive.
-    choices: Possible values of a text.
     table: Methods by name, for a setting whose value names a method.
   """
 

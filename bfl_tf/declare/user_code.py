@@ -119,12 +119,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def digest(name: str) -> str | None:
-  """Returns a digest of the file of a `package.module:name`.
-
-  Returns:
-    Hexadecimal digest, or None without a file. Edits after the first call do
-    not change the digest until the module is imported again.
-  """
+  """Returns a digest of the file of a `package.module:name`."""
   try:
     module = importlib.import_module(name.partition(':')[0])
     found = digest_of(pathlib.Path(str(module.__file__)))

@@ -96,11 +96,8 @@ class Admission:
 
     Args:
       expected: `tf.TensorSpec`s of the model, extras, memory and trace.
-      reference: Broadcast model.
       max_update_norm: Largest size of a change, relative to the expected size;
         no bound if 0.
-      parts: Client parts.
-      is_variance: Mask of the moving variances among the buffers.
       keeps_scale: Whether training begins at the scales of the broadcast.
       history: Medians of the last rounds; None if they are not used.
     """
@@ -151,8 +148,6 @@ class Admission:
     """Validates an update and bounds its change.
 
     Args:
-      client: Number of the client that replied.
-      update: The client's update, or the error that it raised.
       work: Work of the client, which a malicious client could misstate; not
         compared if None.
 

@@ -4,8 +4,6 @@ A task depends only on the plan, the broadcast, and the client's number,
 examples and memory. It is therefore bit-for-bit identical on all machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -38,11 +36,7 @@ class Broadcast(NamedTuple):
 
 
 class Work(NamedTuple):
-  """The work of one client in a round, which the server can compute.
-
-  Attributes:
-    rates: `[steps]`, learning rates of these steps.
-  """
+  """The work of one client in a round, which the server can compute."""
 
   num_examples: int
   steps: int
@@ -69,11 +63,7 @@ def client_task(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> training.ClientTask:
-  """Returns the training task of a client in a round.
-
-  Args:
-    indices: `[num_examples]` int32 into the training data.
-  """
+  """Returns the training task of a client in a round."""
   config, round_index = plan.config, broadcast.round
   kept = memory or {}
   return training.ClientTask(

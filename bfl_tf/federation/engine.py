@@ -1,7 +1,5 @@
 """Engines, which train the clients of a round."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Iterator, Sequence
 import itertools

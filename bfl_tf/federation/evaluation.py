@@ -23,12 +23,7 @@ class RoundScores(NamedTuple):
 
 
 def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
-  """Scores a round on test examples, and on validation examples if any.
-
-  Args:
-    last: Whether this is the final evaluation, with all test examples and more
-      samples.
-  """
+  """Scores a round on test examples, and on validation examples if any."""
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _subset(dataset.test, config)
   factor = _factor(experiment, result.state.model, last)

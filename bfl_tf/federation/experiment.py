@@ -20,8 +20,6 @@ class Experiment:
   """A plan with its data and its workers.
 
   Attributes:
-    partition: int32 index arrays into `dataset.train`, one per client.
-    server_indices: int32 indices of the examples held out for the server.
     private_seed: Seed of the noise and of the samples of clients under privacy;
       by default, from entropy of the operating system.
   """
@@ -83,11 +81,7 @@ class Experiment:
     dataset: data.Dataset | None = None,
     plan: Plan | None = None,
   ) -> 'Experiment':
-    """Builds the experiment.
-
-    Args:
-      built: Cache of data sets and compiled workers, shared by experiments.
-    """
+    """Builds the experiment."""
     built = {} if built is None else built
     plan = plan or Plan.of(config)
     dataset = dataset or run_data.load(config, built)

@@ -5,20 +5,14 @@ checks what concerns several parts. Each check raises a ValueError that names
 the flag and the fix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-import numpy as np
-
-from bfl_tf import parts as parts_lib
-from bfl_tf import server, statistics, training, weights
+from bfl_tf import server, training
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.data import partitions
 from bfl_tf.declare import component, user_code
-from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +22,6 @@ class Facts:
   Attributes:
     plan: The `federation.Plan`. Its attributes, such as `config`, `pool`,
       `weighting` and `optimizer`, are also attributes of the facts.
-    flag: Flag of the part that is checked.
     trainings: Tuples (client, number of steps, number of examples), for the
       shortest and the longest training of each client; empty before the data
       are read.
@@ -62,11 +55,7 @@ class Facts:
     return config.clients_per_round or config.num_clients
 
   def need(self, condition: Any, what: str) -> None:
-    """Raises a ValueError unless the condition is true.
-
-    Args:
-      what: The need of the part and the fix, without a full stop.
-    """
+    """Raises a ValueError unless the condition is true."""
     if not condition:
       raise ValueError(f'{self.flag} needs {what}.')
 
@@ -130,8 +119,6 @@ def check(facts: Facts) -> None:
     _check_servers(plan)
     if plan.config.is_numeric:
       _check_numbers(plan)
-    if isinstance(plan.pool, pooling.Rule):
-      _check_summands(plan)
   else:
     _check_exact(plan)
     _check_covariance(plan, facts.model)
@@ -235,44 +222,13 @@ def _check_pool(plan, model):
   )
 
 
-def _example() -> statistics.ClientUpdate:
-  model = weights.Weights(*np.ones([4, 2], np.float32))
-  return statistics.ClientUpdate(0, 1, model, rates=np.ones(1))
-
-
-def _check_summands(plan):
-  """Pools two small models, so that wrong terms fail before any training."""
-  update, rule = _example(), plan.pool
-
-  def pool():
-    terms = pooling.Rule.terms(rule, update, 1.0, update.model)
-    sums = {'weight': 2.0, 'max_weight': 1.0, 'count': 2.0}
-    sums |= {name: 2 * np.asarray(term) for name, term in terms.items()}
-    ctx = parts_lib.ServerContext(update.model)
-    with np.errstate(all='ignore'):
-      pooling.Rule.step(rule, update.model, sums, None, ctx)
-
-  if not component.overrides(rule, pooling.Rule, 'terms'):
-    user_code.call(plan.flag_of_pool, pool)
-
-
 def _check_weighting(plan):
-  """Weighs a small update, so that a wrong result fails before any training."""
-  update, weighting = _example(), plan.weighting
+  """Rejects a weighting that the rule would ignore."""
   if not plan.pool.takes_weights and plan.config.weighting != 'auto':
     raise ValueError(
       f'{plan.flag_of_pool} uses no client weights: remove '
       f'--weighting={plan.config.weighting}.'
     )
-
-  def weigh():
-    if weighting.needs_all:
-      weighed, _ = weighting.weigh_all([update] * 2, update.model)
-    else:
-      weighed, _ = weighting.weigh(update, update.model)
-    return weighed
-
-  user_code.call(f'--weighting={plan.config.weighting}', weigh)
 
 
 def _check_servers(plan):
@@ -296,8 +252,7 @@ def _check_servers(plan):
     return
   if not made:
     raise ValueError(
-      f'--predictor={config.predictor}: no selected part creates groups of '
-      'models: set --server_parts=ensemble, or list the groups of your part in '
-      'its attribute `group_names`.'
+      f'--predictor={config.predictor}: no selected part makes groups of '
+      'models: set --server_parts=ensemble.'
     )
   server.groups_of('predictor', config.predictor, made)

@@ -5,8 +5,6 @@ client's memory; without such a part, it is the global model.
 `run_data.personal_rows` chooses its examples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,12 +39,7 @@ def model_of(
   model: weights.Weights,
   memory: Mapping[str, Any] | None,
 ) -> weights.Weights:
-  """Returns the personal model of a client.
-
-  Args:
-    plan: Plan of the clients, with the layout.
-    memory: Memory of the client, by part name; None if it was never sampled.
-  """
+  """Returns the personal model of a client."""
   memory = memory or plan.fresh_memory(model)
   for part in plan.locals:
     if part.has('personal'):

@@ -26,12 +26,9 @@ class Plan:
   """The method of a run: what clients and server do in each round.
 
   Attributes:
-    locals: Client parts, in order.
-    pool: The pooling rule: of a client part, or of `--pooling`.
     servers: Other server parts, in order: those of client parts, then
       `--server_parts`. Recalibration of batch normalization precedes the part
       that makes groups.
-    start: Server parts before the first round.
     layout: Layout of the model; None before the data are read.
   """
 
@@ -65,6 +62,7 @@ class Plan:
       num_clients=config.num_clients,
       clients_per_round=config.clients_per_round,
       prior_precision=objectives[0].prior_scale ** -2 if objectives else 0.0,
+      min_scale=config.min_scale,
       optimizer=optimizer,
       weighting=weighting,
     )
@@ -215,18 +213,18 @@ class Plan:
   def workers(
     self, dataset: Dataset, built: dict[Any, Any]
   ) -> list[training.Worker]:
-    """Returns one worker per device, compiled for local training.
-
-    Args:
-      built: Cache of workers, by data set and local training.
-    """
+    """Returns one worker per device, compiled for local training."""
     config, shape = self.config, dataset.input_shape
     if config.mixed_precision and not training.has_mixed_precision():
       raise ValueError(
         '--mixed_precision needs a processor with avx512_bf16 or amx_bf16, or '
         'a GPU with compute capability 8.0: remove the flag.'
       )
-    self._check_images(shape)
+    if config.augment and len(shape) != 3:
+      raise ValueError(
+        f'--augment needs images; {config.dataset} has examples of shape '
+        f'{shape}.'
+      )
     network = self.network(shape, dataset.num_classes)
     training_config = training.TrainingConfig(
       optimizer=self.optimizer,
@@ -273,21 +271,6 @@ class Plan:
       ]
     self._check_network(built[key][0].layout, network)
     return built[key]
-
-  def _check_images(self, shape):
-    """Rejects augmentation for examples that are not suitable images."""
-    config = self.config
-    if config.augment and len(shape) != 3:
-      raise ValueError(
-        f'--augment needs images; {config.dataset} has examples of shape '
-        f'{shape}.'
-      )
-    mirrored = config.augment and config.augment_border == 'reflect'
-    if mirrored and config.augment_padding >= min(shape[:2]):
-      raise ValueError(
-        f'--augment_padding={config.augment_padding} is too large for images '
-        f'of shape {shape}: lower it.'
-      )
 
   def _check_network(self, layout, network):
     """Rejects user-supplied networks that would fail silently."""

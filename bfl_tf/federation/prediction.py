@@ -1,7 +1,5 @@
 """Predictions of a global model, with samples of its posterior or its mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,11 +15,7 @@ FACTORS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 def num_samples(
   inference: training.Inference, wanted: int, factor: float | None
 ) -> int:
-  """Returns the number of samples that a posterior needs: `wanted`, or 1.
-
-  Args:
-    factor: Factor on the standard deviations; None for the default of the run.
-  """
+  """Returns the number of samples that a posterior needs: `wanted`, or 1."""
   if factor is None:
     return inference.num_samples(wanted)
   return wanted if factor else 1
@@ -85,8 +79,6 @@ def predict(
   of batch normalization.
 
   Args:
-    x: `[num_examples, ...]` raw examples.
-    seed: `[2]` int32.
     num_samples: Number of samples; with 1, a posterior over all weights or a
       linearized model predicts with its mean.
 

@@ -24,7 +24,6 @@ class Reduction:
 
     Args:
       servers: Parts that have terms, by their name in errors.
-      of_weighting: Name of the weighting in errors.
     """
     self._parts, self._weighting = servers, weighting
     self._of_weighting, self._broadcast = of_weighting, broadcast
@@ -68,10 +67,6 @@ class Reduction:
     Returns:
       Argument `sums` of `Server.step`, by name of the part in errors; empty
       without an update. Columns of `metrics.csv`.
-
-    Raises:
-      stopping.ComponentError: All weights are 0, a weight is negative or not
-        finite, or a component raises. The last two also apply to `add`.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)

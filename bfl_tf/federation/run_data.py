@@ -88,7 +88,7 @@ def _partition(config, dataset, rest):
   except user_code.RaisedError:
     raise
   except ValueError as error:
-    raise ValueError(f'{error}{_held_out(config)}') from error
+    raise ValueError(f'{what}: {error}{_held_out(config)}') from error
   overlap = vars(method.factory).get('overlap', False)
   try:
     return partitions.checked(parts, len(rest), config.num_clients, overlap)
@@ -159,13 +159,6 @@ def personal_rows(
   part of the split with the class shares of the client's training examples; an
   example may then serve several clients. For numeric labels without sites, they
   are the whole split.
-
-  Args:
-    split: `test` or `validation`.
-    clients: Clients to return. Those without validation examples are left out.
-
-  Raises:
-    ValueError: A client has no test examples.
   """
   names, scored = client_names(dataset, partition), dataset.splits[split]
   of_sites: dict[str, np.ndarray] = dict(scored.sites)

@@ -12,8 +12,6 @@ class State(NamedTuple):
   Attributes:
     slots: Arrays that a server part keeps from round to round, by part, and the
       sizes of accepted updates (`admission.SLOT`).
-    memories: Memories of the clients, by client and client part: a dict, or a
-      mapping on disk that has the operator `|` of a dict.
   """
 
   round: int
@@ -26,7 +24,6 @@ class Round(NamedTuple):
   """Result of a round.
 
   Attributes:
-    info: Columns of `metrics.csv`.
     predictors: Groups of models that a part made, by name. They are scored
       with the round, and no later round reads them.
   """

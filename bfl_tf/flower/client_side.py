@@ -119,18 +119,12 @@ def _check_client(context, client):
 
 
 def _number(context) -> int:
-  if 'partition-id' not in context.node_config:
-    raise ValueError("--node-config has no 'partition-id=N'")
   return int(context.node_config['partition-id'])
 
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-  """Plan, data and device to train the clients of one config.
-
-  Attributes:
-    examples: Function from a client to indices into the worker's data.
-  """
+  """Plan, data and device to train the clients of one config."""
 
   plan: Plan
   examples: Callable[[int], np.ndarray]
@@ -167,7 +161,6 @@ class OwnFile(NamedTuple):
   """The node's own data file and its settings.
 
   Attributes:
-    data: Path of the file; empty if the node has none.
     settings: Pairs of a field of `data.DatasetConfig` and its value.
   """
 
@@ -197,13 +190,8 @@ def of(
   """Returns the site of a config.
 
   Args:
-    own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
     digest: Digest of the summary of this node's file in the first round.
-
-  Raises:
-    ValueError: The node does not meet the config, or its file cannot be read
-      or has changed.
   """
   if bool(summary) != bool(own.data):
     raise ValueError(

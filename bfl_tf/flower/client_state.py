@@ -30,11 +30,7 @@ class MemoryFolder:
   def of(
     cls, directory: str, run: str, flags: str, client: int
   ) -> 'MemoryFolder':
-    """Returns the storage of one client in one run.
-
-    Raises:
-      ValueError: The node has no directory for memories.
-    """
+    """Returns the storage of one client in one run."""
     if not directory:
       raise ValueError(
         'a client part stores a memory on this node: start the SuperNode with '
@@ -53,9 +49,6 @@ class MemoryFolder:
       accepted: Last round whose update the server accepted; -1 for none.
       oldest: First round that the server may repeat from its checkpoint; the
         memory valid at that round is not deleted.
-
-    Raises:
-      ValueError: The memory is not on this node, or was not stored by `put`.
     """
     found = {
       int(text): path

@@ -42,9 +42,7 @@ class DataSummary:
   Attributes:
     counts: Number of training examples, by class name; numeric labels are one
       class.
-    dtype: `uint8` or `float32`.
     held: Number of held-out examples, by share: `calibration`, `test`.
-    numbers: Moments of numeric labels; None for classes.
   """
 
   counts: Mapping[str, int]
@@ -75,12 +73,7 @@ class DataSummary:
 
   @classmethod
   def from_json(cls, text: str, num_sites: int = 1) -> 'DataSummary':
-    """Reads the output of `to_json`, bit-for-bit identical.
-
-    Raises:
-      ValueError: The text does not follow the schema, or no examples have
-        these sums.
-    """
+    """Reads the output of `to_json`, bit-for-bit identical."""
     try:
       if len(text) > _MOST_CHARACTERS * num_sites:
         raise ValueError(f'it has {len(text)} characters')
@@ -233,11 +226,7 @@ def names(dataset: data.Dataset) -> tuple[str, ...]:
 
 
 def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
-  """Returns the common class number of each class of a site.
-
-  Args:
-    dataset: Data set of the site; its class `c` has common number `numbers[c]`.
-  """
+  """Returns the common class number of each class of a site."""
   places = {name: number for number, name in enumerate(classes)}
   unknown = sorted(set(names(dataset)) - set(places))
   if unknown:

@@ -1,7 +1,5 @@
 """Round engine that trains clients on Flower's nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math
@@ -23,15 +21,7 @@ from bfl_tf.startup import tf
 
 @dataclasses.dataclass(frozen=True)
 class Engine(engine.Engine):
-  """Trains the clients of a round in Flower's ClientApps.
-
-  Attributes:
-    window: Maximum number of orders without a reply.
-    run: Name of the run if nodes store their clients' memories. Empty if the
-      server stores them, which a simulation needs to resume.
-    summary: A `DataSummary` of all nodes' files, as in `messages.Order`.
-    digests: Digest of the summary of each client's file, by client.
-  """
+  """Trains the clients of a round in Flower's ClientApps."""
 
   nodes: nodes_lib.SimulatedNodes | nodes_lib.SuperNodes
   window: int = 2

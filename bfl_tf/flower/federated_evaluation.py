@@ -5,8 +5,6 @@ determine the prediction sets. The second collects statistics of the test
 shares, including those of the prediction sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 import dataclasses
 import math
@@ -37,13 +35,7 @@ _WINDOW = 64
 
 @dataclasses.dataclass
 class FederatedEvaluation:
-  """Evaluation of a finished run's model by its nodes.
-
-  Attributes:
-    rejected: Reason for a missing or invalid reply, by client.
-    names: Client number and name of the node, by client.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
-  """
+  """Evaluation of a finished run's model by its nodes."""
 
   numbered: nodes.SuperNodes
   introduced: Mapping[int, data_summaries.DataSummary]
@@ -52,7 +44,7 @@ class FederatedEvaluation:
   run: str = ''
   seconds: float = math.inf
   sets_by: str = ''
-  choice: risk.Choice = risk.DEFAULT
+  choice: risk.Risk = risk.DEFAULT
   rejected: dict[int, str] = dataclasses.field(default_factory=dict)
   names: dict[int, str] = dataclasses.field(init=False)
 
@@ -63,15 +55,10 @@ class FederatedEvaluation:
       self.score = prediction_sets.RESIDUAL
 
   def report(self) -> reports.Report:
-    """Evaluates the calibration shares, then the test shares.
-
-    Raises:
-      TooFewClientsError: Fewer than `--min_clients` sent a valid reply.
-    """
+    """Evaluates the calibration shares, then the test shares."""
     trained, sets, task = self.trained, None, self.trained.task
     has_held = bool(trained.config.calibration_fraction)
     risk.check(self.choice, task.classes, has_held)
-    prediction_sets.check_groups(self.sets_by, task.is_numeric)
     held: dict[str, site_statistics.HeldCounts] = {}
     if has_held:
       answers = self._answers('calibration', None)

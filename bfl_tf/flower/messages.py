@@ -45,9 +45,6 @@ class Order(NamedTuple):
       contains it.
     accepted: Last round whose update of this client was accepted, from 0; -1 if
       none was.
-    summary: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
-      files.
-    digest: Digest of the summary of this client's file; empty without files.
   """
 
   flags: str
@@ -85,12 +82,7 @@ class Question(NamedTuple):
 def pack(
   tree: Any, packed: Mapping[str, app.Array] | None = None
 ) -> app.RecordDict:
-  """Returns the message of a tree.
-
-  Args:
-    packed: Arrays common to several messages, from `pack_arrays`; their bytes
-      are not copied.
-  """
+  """Returns the message of a tree."""
   tree = tree if isinstance(tree, Mapping) else tree._asdict()
   plain: dict[str, Any] = {}
   arrays = dict(packed or {})
@@ -116,8 +108,6 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 
   An invalid message may raise any `Exception`.
   """
-  if not {'plain', 'arrays'} <= content.keys():
-    raise ValueError('it has no records plain and arrays')
   tree: dict[str, Any] = {}
   for name, value in content.config_records['plain'].items():
     trees.put(tree, name, value)
@@ -140,12 +130,6 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   """Returns the lines of flags if a server may set them on this node.
 
   The check precedes parsing, because parsing imports user code.
-
-  Args:
-    has_file: Whether the node's own file replaces `--dataset`.
-
-  Raises:
-    ValueError: The versions differ, or the server must not set a flag.
   """
   first, *lines = flags.splitlines()
   if first != flags_file.VERSION:

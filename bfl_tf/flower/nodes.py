@@ -27,11 +27,7 @@ class SimulatedNodes:
   num_nodes: int
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Assigns clients to nodes in turn and returns the node of each client.
-
-    Raises:
-      MachineError: The nodes have not started in time.
-    """
+    """Assigns clients to nodes in turn and returns the node of each client."""
     # Flower creates the nodes while the server starts.
     deadline = time.monotonic() + _START_SECONDS
     while len(ids := sorted(self.grid.get_node_ids())) < self.num_nodes:
@@ -45,13 +41,7 @@ class SimulatedNodes:
 
 
 class Answer(NamedTuple):
-  """Reply of a node to the query for its client number.
-
-  Attributes:
-    client: Number of the client; None if the reply is invalid.
-    data_summary: A `DataSummary` of the node's file as JSON; empty if it has no
-      file.
-  """
+  """Reply of a node to the query for its client number."""
 
   client: int | None = None
   data_summary: str = ''
@@ -82,8 +72,6 @@ class SuperNodes:
   """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
-    answers: Valid answers by node, in order of arrival.
-    pending: Number of the query message, by node without an answer yet.
     summaries: Data summary from the first node of a client, by client.
     refusals: Last reason why a node cannot take part, by node.
   """
@@ -99,12 +87,7 @@ class SuperNodes:
   def of(
     cls, grid: serverapp.Grid, flags: str, num_clients: int, seconds: float
   ) -> 'SuperNodes':
-    """Waits until all clients have a node.
-
-    Raises:
-      ValueError: The time is over; names the reasons why nodes do not take
-        part.
-    """
+    """Waits until all clients have a node."""
     nodes, clients = cls(grid, flags), range(num_clients)
     started = time.monotonic()
     deadline, reminder = started + seconds, started + _REMIND_SECONDS
@@ -201,9 +184,6 @@ def exchange(
   """Sends messages and yields each client with its reply, as they arrive.
 
   The window and single pulls bound the server's memory for any number of nodes.
-
-  Args:
-    window: Maximum number of messages without a reply.
   """
   # Client and deadline, by message number.
   out: dict[str, tuple[int, float]] = {}

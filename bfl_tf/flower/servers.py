@@ -102,7 +102,9 @@ def _score(grid, settings):
       nodes, introduced, trained, str(settings['sets']),
       str(settings['output-dir']), seconds or math.inf,
       str(settings['sets-by']),
-      risk.Choice(*(settings[name] for name in risk.Choice._fields)),
+      risk.Risk(
+        settings['event'], settings['threshold'], settings['recalibrate']
+      ),
     ).report()  # fmt: skip
     report_files.write(path, report)
     effects = coefficients.write(path, trained)
@@ -120,14 +122,7 @@ def _as_json(digests) -> str:
 
 
 def _introduced(grid, config, settings):
-  """Waits for the nodes of all clients.
-
-  Returns:
-    The nodes, and their data summaries by client, empty without own files.
-
-  Raises:
-    ValueError: Only some nodes have a file, or a summary cannot be read.
-  """
+  """Waits for the nodes of all clients."""
   flags = '\n'.join(flags_file.flag_lines(config))
   nodes = SuperNodes.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
@@ -154,19 +149,7 @@ def _introduced(grid, config, settings):
 def with_summaries(
   own: data.Dataset, summaries: Mapping[int, data_summaries.DataSummary]
 ) -> data.Dataset:
-  """Returns the server's data set, with placeholders for the clients' examples.
-
-  Args:
-    own: Data set of the server's file; all its examples become test examples.
-
-  Returns:
-    A data set with as many training labels of each class and client as on the
-    nodes; the training inputs are zeros.
-
-  Raises:
-    ValueError: Features differ, or the server's file has a class that no
-      client has.
-  """
+  """Returns the server's data, with placeholders for the clients' examples."""
   united = data_summaries.merged(summaries)
   try:
     united.merge(data_summaries.DataSummary.of(own))

@@ -50,11 +50,6 @@ def simulate(
   return results.summary(config.final_round)
 
 
-def num_processes(config: Config) -> int:
-  """Returns the number of training processes."""
-  return training.bounded(config.num_workers)
-
-
 def num_nodes(config: Config) -> int:
   """Returns the number of nodes, which is also the limit of pending orders.
 
@@ -63,7 +58,7 @@ def num_nodes(config: Config) -> int:
   """
   # Two orders per process keep it busy. With a deadline there are no more,
   # because it starts when the order is sent.
-  found = 2 * num_processes(config)
+  found = 2 * training.bounded(config.num_workers)
   if not config.client_timeout:
     found = max(found, _NUM_NODES)
   return min(config.num_clients, found)
@@ -76,16 +71,7 @@ def _print(line):
 def execute(
   code: str, given: Sequence[str] = (), show: Callable[[str], object] = _print
 ) -> None:
-  """Runs a child process that calls `run_apps`, and waits for its end.
-
-  Args:
-    code: Python code that calls `given` and then `run_apps`.
-    given: Value that `given` returns in the child process.
-
-  Raises:
-    ValueError: The server raised one.
-    FlowerError: The run failed for another reason.
-  """
+  """Runs a child process that calls `run_apps`, and waits for its end."""
   environment = {
     **os.environ,
     'FLWR_TELEMETRY_ENABLED': '0',
@@ -146,11 +132,7 @@ def run_apps(
   num_processes: int,
   cpus: int = 1,
 ) -> None:
-  """Simulates apps with Flower and a Ray instance local to this process.
-
-  Args:
-    num_processes: Number of CPUs that Ray provides.
-  """
+  """Simulates apps with Flower and a Ray instance local to this process."""
   # Ray forks in this thread while the server runs in another.
   startup.import_all()
   # It imports TensorFlow, whose log `startup` discards.
@@ -187,4 +169,5 @@ def main() -> None:
     flower = engine.Engine(nodes.SimulatedNodes(grid, window), window)
     runs.Run(config, path, engine=flower, overwrite=bool(replace)).execute()
 
-  run_apps(server, client_side.app, window, num_processes(config))
+  processes = training.bounded(config.num_workers)
+  run_apps(server, client_side.app, window, processes)

@@ -51,8 +51,6 @@ class BayesianStrategy(strategy.FedAvg):
         of `bfl_tf.models.layers`. The strategy overwrites its weights.
       rule: A name in `pooling.RULES`, or a rule. The number of clients and the
         memory that the rule needs are not checked.
-      max_update_norm: Largest change by an update, as of
-        `Config.max_update_norm`.
     """
     super().__init__(**fedavg)
     self._model = model

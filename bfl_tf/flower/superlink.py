@@ -46,9 +46,6 @@ def execute(
 ) -> None:
   """Runs a config on a SuperLink and prints its progress.
 
-  Args:
-    connection: Name of a connection in Flower's config.toml.
-
   Raises:
     ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
@@ -65,17 +62,11 @@ def evaluate_on_sites(
   timeout: float = 0.0,
   score: str = 'lac',
   sets_by: str = '',
-  choice: risk.Choice = risk.DEFAULT,
+  choice: risk.Risk = risk.DEFAULT,
 ) -> None:
   """Evaluates a finished run's model on nodes with their own files.
 
   Writes and prints the same as `bfl-tf report`; only sums leave a node.
-
-  Args:
-    connection: Name of a connection in Flower's config.toml.
-    timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
-    sets_by: Groups of thresholds, as in `PredictionSets.of`.
 
   Raises:
     ValueError: The directory holds no finished run, or its nodes have no own
@@ -84,7 +75,8 @@ def evaluate_on_sites(
   """
   settings = {
     'ask': True, 'answer-timeout': timeout, 'sets': score, 'sets-by': sets_by,
-    'output-dir': str(run_dir), **choice._asdict(),
+    'output-dir': str(run_dir), 'event': choice.event,
+    'threshold': choice.threshold, 'recalibrate': choice.recalibrate,
   }  # fmt: skip
   _submit(connection, settings)
 
@@ -130,15 +122,10 @@ def _submit(connection, settings):
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
-  try:
-    found = subprocess.run(
-      [_FLWR, *arguments, '--format', 'json'],
-      stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
-    )  # fmt: skip
-  except subprocess.TimeoutExpired:
-    raise error(
-      f'--superlink={connection} has not answered in {_REPLY_SECONDS:.0f} s.'
-    ) from None
+  found = subprocess.run(
+    [_FLWR, *arguments, '--format', 'json'],
+    stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
+  )  # fmt: skip
   answer = json.loads(found.stdout or '{}')
   if not answer.get('success'):
     why = answer.get('error-message', f'flwr ended with {found.returncode}')

@@ -14,8 +14,6 @@ References:
   personalization. ICML 2021.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf.declare.settings import setting

@@ -41,9 +41,6 @@ class Distil(Server):
 
   The batch statistics of a student with averaged weights (`swa`) are estimated
   again on U.
-
-  Attributes:
-    ensemble: Makes the groups that are the teachers.
   """
 
   ensemble: ensemble_lib.Ensemble = ensemble_lib.Ensemble()  # noqa: RUF009

@@ -17,8 +17,6 @@ References:
   2021, algorithm 1.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

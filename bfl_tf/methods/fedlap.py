@@ -19,8 +19,6 @@ References:
   S. Swaroop et al. Connecting federated ADMM to Bayes. ICLR 2025, section 3.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -17,8 +17,6 @@ References:
   federated optimization. NeurIPS 2020, sections 4 and 5.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -26,8 +26,6 @@ References:
   perspective and practical algorithms. ICLR 2021.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf import training

@@ -9,8 +9,6 @@ References:
   T. Li et al. Federated optimization in heterogeneous networks. MLSys 2020.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf import weights

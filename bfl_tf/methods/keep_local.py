@@ -5,8 +5,6 @@ References:
   adaptation. arXiv:2002.04758.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf.methods.method import Method

@@ -12,8 +12,6 @@ References:
   arXiv:1912.00818.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 

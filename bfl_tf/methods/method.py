@@ -27,13 +27,11 @@ class Method:
     variant: Treatment of the weights, of `training.VARIANTS`.
     optimizer: Client optimizer, of `training.OPTIMIZERS`; None for that of the
       task.
-    learning_rate: Learning rate of `optimizer`.
     weighting: Weighting of the clients; None for the number of examples. A
       name, such as 'equal', is possible in place of a component with defaults.
     predictor: Groups of models that predict in place of the global model.
     tune: Default ranges for tuning, such as `{'pvi.damping': 'log:0.03:0.3'}`.
     needs: Fields that the task must set, such as `{'num_rounds': 1}`.
-    help: Text that `--describe` shows.
   """
 
   parts: tuple = ()

@@ -20,8 +20,6 @@ References:
   inference. ICML 2022.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from bfl_tf import training, weights

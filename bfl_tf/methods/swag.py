@@ -18,8 +18,6 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, sections 4 and 5.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -35,7 +33,6 @@ class Collected(NamedTuple):
   """Statistics of the collected weights.
 
   Attributes:
-    average: `[num_trainable]`, mean of the collected weights.
     square: `[num_trainable]`, sum of squared deviations; empty if no scale is
       fitted.
     columns: `[rank, num_trainable]`, the last deviations, from old to new.

@@ -24,11 +24,7 @@ _TEMPERATURES = (1e-2, 1e2)
 def adaptive_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean |accuracy - confidence| over bins of equal size [1].
-
-  Returns:
-    error: Error in [0, 1]; lower is better.
-  """
+  """Mean |accuracy - confidence| over bins of equal size [1], in [0, 1]."""
   bins = equal_bins(probs, labels, num_bins)
   gaps = np.abs(bins.confidence - bins.accuracy)
   return float(np.average(gaps, weights=bins.counts))
@@ -38,8 +34,6 @@ class EqualBins(NamedTuple):
   """Bins of equally many examples, from the least confident.
 
   Attributes:
-    confidence: `[num_bins]`, mean confidence per bin.
-    accuracy: `[num_bins]`, accuracy per bin.
     counts: `[num_bins]`, number of examples; they differ by at most 1.
   """
 
@@ -55,12 +49,8 @@ def equal_bins(
 
   Examples of equal confidence count with their mean accuracy, so the order of
   the examples does not matter.
-
-  Args:
-    num_bins: Maximum number of bins; fewer if there are fewer examples.
   """
   confidence, correct = predictive.confidence(probs, labels)
-  num_bins = predictive.check_num_bins(num_bins)
   _, group = np.unique(confidence, return_inverse=True)
   shared = np.bincount(group, weights=correct) / np.bincount(group)
   order = np.argsort(confidence, kind='stable')
@@ -75,11 +65,7 @@ def equal_bins(
 def classwise_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean over classes of the calibration error of the class probability [2].
-
-  Returns:
-    error: Error in [0, 1]; lower is better.
-  """
+  """Mean calibration error of the probability of each class [2], in [0, 1]."""
   p_bar, labels = predictive.checked(probs, labels)
   errors = [
     curves.reliability_of(p, labels == c, num_bins).expected_calibration_error
@@ -89,21 +75,13 @@ def classwise_calibration_error(
 
 
 def overconfidence(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean confidence minus accuracy.
-
-  Returns:
-    difference: Value in [-1, 1]; 0 is best; negative if underconfident.
-  """
+  """Mean confidence minus accuracy; negative if underconfident."""
   confidence, correct = predictive.confidence(probs, labels)
   return float(confidence.mean() - correct.mean())
 
 
 def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
-  """Returns `p^(1 / temperature)`, normalized: `[num_examples, num_classes]`.
-
-  Args:
-    temperature: Positive temperature; above 1 flattens, below 1 sharpens.
-  """
+  """Returns normalized `p^(1 / temperature)`, `[num_examples, num_classes]`."""
   mean = predictive.mean(predictive.check_probs(probs))
   logs = np.log(np.maximum(mean, scores.MIN_PROBABILITY)) / temperature
   powers = np.exp(logs - logs.max(-1, keepdims=True))
@@ -118,9 +96,6 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
   Args:
     probs: Probabilities of calibration examples, separate from test examples.
-
-  Returns:
-    temperature: Temperature between 0.01 and 100.
   """
 
   size = np.size(labels)

@@ -16,12 +16,7 @@ _RARE, _RULING = 0.05, 0.8
 def per_class_recall(
   probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> npt.NDArray[np.float64]:
-  """Fraction of each class's examples that are predicted as this class.
-
-  Returns:
-    recall: `[num_classes]` in [0, 1]; higher is better; NaN for a class without
-      examples.
-  """
+  """Recall of each class, `[num_classes]`; NaN for a class without examples."""
   p_bar, labels = predictive.checked(probs, labels)
   right = p_bar.argmax(axis=-1) == labels
   num_classes = p_bar.shape[-1]
@@ -32,12 +27,7 @@ def per_class_recall(
 
 
 def balanced_accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean recall over all classes with examples.
-
-  Returns:
-    balanced_accuracy: Score in [0, 1]; higher is better; a constant prediction
-      has 1 / num_classes.
-  """
+  """Mean recall over all classes with examples."""
   return float(np.nanmean(per_class_recall(probs, labels)))
 
 
@@ -46,9 +36,7 @@ def one_against_rest(
 ) -> npt.NDArray[np.float64]:
   """AUROC of each class's probability as the score of that class.
 
-  Returns:
-    auroc: `[num_classes]` in [0, 1]; 0.5 is chance; NaN for a class that has no
-      example or all examples.
+  It is `[num_classes]`, and NaN for a class that has no example or all.
   """
   p_bar, labels = predictive.checked(probs, labels)
   found = np.full(p_bar.shape[-1], np.nan)
@@ -60,12 +48,7 @@ def one_against_rest(
 
 
 def imbalance(labels: npt.ArrayLike, names: Sequence[Any]) -> str | None:
-  """Returns a note on a class so rare or so frequent that accuracy misleads.
-
-  Returns:
-    A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
-    below both 5 % and half of an even share, and frequent above 80 %.
-  """
+  """Returns a note on a class so rare or so frequent that accuracy misleads."""
   sizes = np.bincount(np.asarray(labels), minlength=len(names))
   shares = sizes / sizes.sum()
   rarest, largest = int(shares.argmin()), int(shares.argmax())

@@ -13,17 +13,10 @@ def hypothesis_conflict(classes: npt.ArrayLike) -> float:
   """Returns the fraction of examples that two models classify differently.
 
   Args:
-    classes: Predicted classes, integers `[num_models, num_examples]`.
-
-  Returns:
-    The mean over all pairs of models, in [0, 1].
+    classes: Predicted classes, integers `[num_models, num_examples]`, of at
+      least two models.
   """
   classes = np.asarray(classes)
-  if classes.ndim != 2 or len(classes) < 2 or not classes.size:
-    raise ValueError(
-      'classes must have shape [num_models, num_examples] with at least 2 '
-      f'models, got {classes.shape}.'
-    )
   votes = [(classes == c).sum(0) for c in np.unique(classes)]
   agreeing = sum((vote * (vote - 1)).mean() for vote in votes)
   return float(1 - agreeing / (len(classes) * (len(classes) - 1)))

@@ -99,33 +99,19 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
 def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
-  """Returns counts of the labels' scores by bin.
-
-  Returns:
-    counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each
-      bin includes its upper edge.
-  """
+  """Returns counts of the labels' scores by bin."""
   p_bar, labels = predictive.checked(probs, labels)
   return _counts(set_scores(p_bar, score)[np.arange(labels.size), labels])
 
 
 def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
-  """Returns counts of the scores of numeric labels, as `score_counts`.
-
-  Args:
-    residual: `[num_examples]`, label minus predictive mean, in predictive
-      standard deviations.
-  """
+  """Returns counts of the scores of numeric labels, as `score_counts`."""
   size = np.abs(np.asarray(residual, np.float64))
   return _counts(np.sqrt(np.minimum(np.log1p(size) / _RANGE, 1)))
 
 
 def interval_half_width(limit: float) -> float:
-  """Returns the half width of an interval, in predictive standard deviations.
-
-  Args:
-    limit: A `threshold` of `residual_counts`; 1 gives infinity.
-  """
+  """Returns the half width of intervals, in predictive deviations."""
   return math.expm1(limit**2 * _RANGE) if limit < 1 else math.inf
 
 
@@ -144,22 +130,15 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
   """Returns the largest score of a class in the set.
 
   Args:
-    counts: `[num_bins]`, number of scores per bin, summed over sites.
+    counts: `[num_bins]`, number of scores per bin over all sites, not all 0.
     alpha: Probability in (0, 1) that a set misses the label.
 
   Returns:
     threshold: Threshold in [0, 1]; 1, which includes every class, if there are
       too few scores for this alpha.
-
-  Raises:
-    ValueError: alpha is out of range, or all counts are 0.
   """
   counts = np.asarray(counts)
   total = int(counts.sum())
-  if not 0 < alpha < 1 or total < 1:
-    raise ValueError(
-      f'alpha must be in (0, 1) and counts positive, got {alpha!r} and {total}.'
-    )
   # A float such as 1 - 0.9 stands for the fraction 1/10.
   exact = fractions.Fraction(alpha).limit_denominator(10**9)
   rank = math.ceil((total + 1) * (1 - exact))

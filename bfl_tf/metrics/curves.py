@@ -33,11 +33,8 @@ class Reliability(NamedTuple):
   """Accuracy and confidence in bins of equal width.
 
   Attributes:
-    edges: `[num_bins + 1]`, from 0 to 1.
     accuracy: `[num_bins]`, fraction correct; NaN if the bin is empty.
     confidence: `[num_bins]`, mean confidence; NaN if the bin is empty.
-    counts: `[num_bins]`, integers, number of examples.
-    right: `[num_bins]`, integers, number of correct examples.
   """
 
   edges: np.ndarray
@@ -58,10 +55,8 @@ class GapAbove(NamedTuple):
   """Calibration of the predictions with at least a threshold's confidence.
 
   Attributes:
-    thresholds: `[num_thresholds]`, tau from 0 to 1.
     gap: `[num_thresholds]`, accuracy minus mean confidence; NaN without
       predictions.
-    counts: `[num_thresholds]`, integers, number of predictions.
   """
 
   thresholds: np.ndarray
@@ -76,10 +71,6 @@ def retention_curve(
 
   Equally uncertain examples count with their mean accuracy, so the order of the
   examples does not matter.
-
-  Args:
-    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
-    correct: `[num_examples]`, booleans (or 0 and 1).
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   kept = np.arange(1, uncertainty.size + 1)
@@ -98,12 +89,7 @@ def retention_curve(
 def reliability(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> Reliability:
-  """Bins predictions by the probability of the predicted class.
-
-  Args:
-    num_bins: Number of bins of equal width; each includes its lower edge, the
-      last also 1.
-  """
+  """Bins predictions by the probability of the predicted class."""
   confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
 
@@ -111,13 +97,7 @@ def reliability(
 def reliability_of(
   confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
 ) -> Reliability:
-  """Returns the curve of `reliability` from confidence and correctness.
-
-  Args:
-    confidence: `[num_examples]`, probability of the predicted class.
-    correct: `[num_examples]`, booleans.
-  """
-  num_bins = predictive.check_num_bins(num_bins)
+  """Returns the curve of `reliability` from confidence and correctness."""
   # np.linspace would round some edges up, e.g., 0.6 of five bins.
   edges = np.arange(num_bins + 1) / num_bins
   places = np.searchsorted(edges, confidence, side='right') - 1
@@ -138,9 +118,6 @@ def gap_above(
 ) -> GapAbove:
   """Accuracy minus confidence of predictions with confidence at least tau.
 
-  Args:
-    num_thresholds: Number of values of tau, evenly spaced from 0 to 1.
-
   Returns:
     curve: The `GapAbove`; its gap at 0 is accuracy minus mean confidence.
 
@@ -149,7 +126,7 @@ def gap_above(
     federated learning. 2021.
   """
   confidence, correct = predictive.confidence(probs, labels)
-  steps = predictive.check_num_bins(num_thresholds) - 1
+  steps = num_thresholds - 1
   thresholds = np.arange(steps + 1) / max(steps, 1)
   order = np.argsort(-confidence, kind='stable')
   total = np.append(0, np.cumsum((correct - confidence)[order]))

@@ -12,9 +12,6 @@ def check_probs(probs: npt.ArrayLike) -> np.ndarray:
   """Returns `probs` as samples, `[num_samples, num_examples, num_classes]`.
 
   The dtype does not change; functions convert one sample at a time to float64.
-
-  Raises:
-    ValueError: The shape is wrong, or a row is not a distribution.
   """
   probs = np.asarray(probs)
   # The comparisons are false for NaN.
@@ -54,21 +51,10 @@ def checked(
   return mean(samples), check_labels(labels, samples)
 
 
-def check_num_bins(num_bins: int) -> int:
-  """Returns `num_bins`, a positive integer."""
-  if not isinstance(num_bins, int | np.integer) or num_bins <= 0:
-    raise ValueError(f'num_bins must be a positive integer, got {num_bins!r}.')
-  return int(num_bins)
-
-
 def check_per_example(
   name: str, values: npt.ArrayLike, num_examples: int | None = None
 ) -> np.ndarray:
-  """Returns `values`, the argument `name`, as finite float64 `[num_examples]`.
-
-  Raises:
-    ValueError: The shape is wrong or empty, or a value is not finite.
-  """
+  """Returns `values`, called `name`, as finite float64 `[num_examples]`."""
   values = np.asarray(values, np.float64)
   wanted = values.size if num_examples is None else num_examples
   if values.shape != (wanted,) or not wanted or not np.isfinite(values).all():
@@ -88,9 +74,6 @@ def is_correct(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
   """Returns for each example whether the most probable class is its label.
 
   If several classes are equally probable, the first one is predicted.
-
-  Returns:
-    correct: booleans `[num_examples]`.
   """
   return confidence(probs, labels)[1]
 

@@ -19,8 +19,6 @@ class NumericEvaluation(NamedTuple):
   """Numeric predictions from which scores are computed.
 
   Attributes:
-    mean: `[num_examples]`, predictive mean.
-    labels: `[num_examples]`, observed numbers.
     aleatoric: `[num_examples]`, variance of the noise.
     epistemic: `[num_examples]`, variance of the mean over samples.
   """

@@ -26,11 +26,7 @@ class Evaluation(NamedTuple):
 
   Attributes:
     probs: `[num_examples, num_classes]`, mean probabilities over samples.
-    labels: `[num_examples]` integers.
-    aleatoric: `[num_examples]`, computed over the samples.
-    epistemic: `[num_examples]`, computed over the samples.
     expected_entropy: `[num_examples]`, mean entropy of the samples in nats.
-    num_bins: Number of bins of the calibration error.
   """
 
   probs: npt.ArrayLike
@@ -59,13 +55,10 @@ class Score:
     name: Name of the column. `validation_<name>` is the score on validation
       examples, `<name>_<group>` the score of an ensemble, and
       `recall_class_<name>` the recall of a class.
-    label: Name in figures and in the final scores.
     unit: Unit of the score, or the meaning of 1.
     best: `high` or `low`; empty if neither is better.
     compute: Returns the score of an `Evaluation`, or of a `NumericEvaluation`
       in the table of regression; None if another module computes it.
-    in_progress: Whether the progress line of a round shows the score.
-    in_final: Whether the final scores show it.
     is_plotted: Whether figures with several scores have a panel for it.
   """
 
@@ -226,11 +219,7 @@ def as_text(value: float) -> str:
 def summarize(
   given: Evaluation | regression.NumericEvaluation,
 ) -> dict[str, float]:
-  """Returns all scores; all are NaN if a prediction is not finite.
-
-  Raises:
-    ValueError: An array does not have one finite value per example.
-  """
+  """Returns all scores; all are NaN if a prediction is not finite."""
   table = TABLE if isinstance(given, Evaluation) else REGRESSION
   computed = {s.name: s.compute for s in table if s.compute}
   predicted = given[0], given.aleatoric, given.epistemic

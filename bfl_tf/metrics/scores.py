@@ -18,22 +18,14 @@ MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
 def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Fraction of examples whose most probable class is the label.
-
-  Returns:
-    accuracy: Score in [0, 1]; higher is better.
-  """
+  """Fraction of examples whose most probable class is the label."""
   return float(predictive.is_correct(probs, labels).mean())
 
 
 def negative_log_likelihood(
   probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> float:
-  """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
-
-  Returns:
-    nll: Score in nats per example; lower is better.
-  """
+  """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`."""
   return float(log_losses(probs, labels).mean())
 
 
@@ -45,11 +37,9 @@ def log_losses(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean over examples of the squared distance to the one-hot label.
+  """Mean over examples of the squared distance to the one-hot label, in [0, 2].
 
-  Returns:
-    brier: Score in [0, 2]; lower is better. This is the definition of [2];
-      scikit-learn halves it for two classes.
+  This is the definition of [2]; scikit-learn halves it for two classes.
   """
   p_bar, labels = predictive.checked(probs, labels)
   p_bar[np.arange(labels.size), labels] -= 1
@@ -59,10 +49,6 @@ def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 def expected_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean over examples of their bin's |accuracy - confidence| [1].
-
-  Returns:
-    ece: Error in [0, 1]; lower is better.
-  """
+  """Mean over examples of their bin's |accuracy - confidence| [1]."""
   bins = curves.reliability(probs, labels, num_bins)
   return bins.expected_calibration_error

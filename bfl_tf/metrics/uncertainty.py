@@ -24,11 +24,7 @@ from bfl_tf.metrics import predictive
 
 
 def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
-  """Entropy of the mean prediction divided by its maximum, log C (Eq. 8).
-
-  Returns:
-    entropy: float64 `[num_examples]` in [0, 1]; 1 is a uniform prediction.
-  """
+  """Entropy of the mean prediction divided by its maximum, log C (Eq. 8)."""
   p_bar = predictive.mean(predictive.check_probs(probs))
   # Rows sum to 1 only up to rounding, so the entropy may leave [0, 1].
   return np.clip(_entropy(p_bar) / np.log(p_bar.shape[-1]), 0.0, 1.0)
@@ -39,12 +35,7 @@ def mutual_information(
 ) -> np.ndarray:
   """Entropy of the mean prediction minus the mean entropy of the samples.
 
-  Args:
-    expected_entropy: `[num_examples]` in nats, the mean of H[p_m] over samples.
-
-  Returns:
-    information: float64 `[num_examples]` in nats, at least 0; 0 where all
-      samples predict the same.
+  The result is float64 `[num_examples]` in nats, at least 0.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))
   return np.maximum(_entropy(p_bar) - np.asarray(expected_entropy), 0.0)
@@ -75,13 +66,9 @@ def aleatoric_uncertainty(probs: npt.ArrayLike) -> np.ndarray:
 def epistemic_uncertainty(probs: npt.ArrayLike) -> np.ndarray:
   """Variance from not knowing the model (Eq. 9, second term).
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, num_examples,
-      num_classes]`. The result is 0 for a single sample.
-
   Returns:
     epistemic: mean over m of `sum_c (p_mc - p_bar_c)^2`, float64
-      `[num_examples]` in [0, 1 - 1 / C].
+      `[num_examples]` in [0, 1 - 1 / C]; 0 for a single sample.
   """
   samples = predictive.check_probs(probs)
   p_bar = predictive.mean(samples)

@@ -53,18 +53,12 @@ def build(
       `package.module:function`.
     num_classes: Number of outputs of the network: logits of classes, or
       parameters of another likelihood.
-    kernel_initializer: Initializer of kernels, or of their means, one of
-      `KERNEL_INITIALIZERS`.
     num_constants: Number of trained outputs that do not depend on the input,
       appended to those of the network.
     mixed_precision: Whether layers compute in bfloat16. Variables, outputs,
       statistics of normalizations and noise are float32.
     **own: Settings of the network (`hidden_units` of the mlp) and of the
       variant (`initial_scale` of flipout).
-
-  Raises:
-    ValueError: A name, choice or setting is unknown, or the images are too
-      small for the network.
   """
   network = registry.resolve('model', name, NETWORKS)
   kind = registry.resolve('variant', variant, VARIANTS)

@@ -18,8 +18,6 @@ References:
   normalization. ICLR 2019.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from bfl_tf.declare.settings import Setting

@@ -137,8 +137,6 @@ class _SeededFlipout(tf_keras.layers.Layer):
     """Applies to example b the kernel `kernel + noise * s[b, :, None] * r[b]`.
 
     Args:
-      inputs: `[batch, ..., channels]`.
-      kernel: `[..., channels, filters]`.
       input_signs: s, `[batch, channels]`.
       output_signs: r, `[batch, filters]`.
     """

@@ -10,8 +10,6 @@ References:
   CVPR 2018, table 2.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated
 

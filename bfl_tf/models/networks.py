@@ -9,8 +9,6 @@ References:
     ResNet-18 as for ImageNet, with a 3x3 stem and no pool before its blocks.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated
 
@@ -135,11 +133,7 @@ def resnet18(
 
 
 def residual_blocks(name, depth, x):
-  """Returns filters and strides of the blocks of a ResNet of this depth.
-
-  Raises:
-    ValueError: The depth is not 6n + 2, or the images `x` are too small.
-  """
+  """Returns filters and strides of the blocks of a ResNet of this depth."""
   if depth < 8 or depth % 6 != 2:
     lower = max(8, depth - (depth - 2) % 6)
     raise ValueError(

@@ -47,7 +47,6 @@ def scope(
   """Seeds the stochastic layers called inside.
 
   Args:
-    seed: `[2]` int32 Tensor.
     rhos: Untransformed scales of all Flipout layers. Their noise is drawn once:
       a second call of a layer uses the same noise with other signs. Layers
       without an entry draw new noise in each call.

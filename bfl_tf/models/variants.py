@@ -10,8 +10,6 @@ Networks are functions of `Blocks`. The variant determines the layers:
                   beta of normalizations
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 import dataclasses
 import itertools

@@ -67,15 +67,7 @@ def reliability_bars(
 def risk_curves(
   groups: Mapping[str, Sequence[tuple[float, int, int]]], event: str
 ) -> Figure:
-  """Draws the observed fraction of an event by its risk, a panel per site.
-
-  Args:
-    groups: Mean risk, number of events and size of groups of examples, by name
-      of the site.
-
-  Returns:
-    figure: Points with 95 % Wilson intervals. Up to seven panels are drawn.
-  """
+  """Draws the observed fraction of an event by its risk, a panel per site."""
   from scipy import stats  # It takes half a second.
 
   some = list(groups.items())[:7]
@@ -102,11 +94,7 @@ def risk_curves(
 def confidence_histogram(
   run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
 ) -> Figure:
-  """Draws a histogram of the confidence of correct and wrong predictions.
-
-  Returns:
-    figure: Stacked bars, and lines at the accuracy and the mean confidence.
-  """
+  """Draws a histogram of the confidence of correct and wrong predictions."""
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
   axes = axes or canvas.panel((5.6, 4.2))
@@ -138,14 +126,7 @@ def member_confidence(
   groups: tuple[str, ...] = ('C', 'S'),
   num_bins: int = 10,
 ) -> Figure:
-  """Draws correct and wrong predictions by confidence, one panel per group [3].
-
-  Args:
-    groups: Names of the groups: some of A, C, S.
-
-  Returns:
-    figure: Bars of the fraction of examples, averaged over a group's members.
-  """
+  """Draws right and wrong predictions by confidence, a panel per group [3]."""
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
     confidence, correct = recorded.members(run_dir, group)
@@ -202,12 +183,7 @@ def calibration_gap(
 
 
 def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
-  """Draws accuracy minus mean confidence of predictions above a confidence.
-
-  Returns:
-    figure: One line per name over the confidence threshold tau, up to the
-      largest confidence [2].
-  """
+  """Draws accuracy minus mean confidence of predictions above a confidence."""
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
     curve = metrics.gap_above(probs, labels)

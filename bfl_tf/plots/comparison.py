@@ -99,10 +99,6 @@ def personal_scores(groups: Groups) -> Figure:
 def facets(groups: Groups, first: Collection[str] = ()) -> dict[str, Groups]:
   """Divides many groups over several figures of at most eight groups each.
 
-  Args:
-    first: Flags that divide the groups before all others, such as flags of the
-      task.
-
   Returns:
     The groups of each figure by the end of its file name. The groups of a
     figure have the same value of one flag, if such a flag exists.

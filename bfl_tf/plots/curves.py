@@ -56,10 +56,6 @@ def learning_curve(
       a single directory.
     metric: A column of `metrics.csv`, or one column for each name; rounds
       without a value are omitted.
-
-  Returns:
-    figure: One line per name, the mean over its seeds, in a band from the
-      lowest to the highest.
   """
   read = recorded.named(runs).items()
   columns = {
@@ -100,14 +96,7 @@ def title_and_unit(column: str) -> tuple[str, str]:
 def sweep(
   lines: Mapping[str, Mapping[float, Sequence[float]]], xlabel: str, ylabel: str
 ) -> Figure:
-  """Draws the mean score over seeds by the value of a setting.
-
-  Args:
-    lines: Scores, one per seed, by name and by value of the setting.
-
-  Returns:
-    figure: One line per name, in a band from the lowest to the highest seed.
-  """
+  """Draws the mean score over seeds by the value of a setting."""
   (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(lines)):
     x = sorted(values)
@@ -119,11 +108,7 @@ def sweep(
 
 
 def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
-  """Draws one panel per score, with one line per kind of corruption.
-
-  Args:
-    rows: Rows with `kind`, `strength` and scores; strength 0 is the clean data.
-  """
+  """Draws one panel per score, with one line per kind of corruption."""
   clean = [row for row in rows if not row['strength']]
   panels = canvas.new_axes((12.0, 3.9), 3, sharey=False)
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])

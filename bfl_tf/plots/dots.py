@@ -23,7 +23,6 @@ def dots(
   """Draws a row of dots for each name, with the lowest score at the bottom.
 
   Args:
-    rows: Scores by name and by score; a missing score is not drawn.
     targets: Value of a dashed line, by score; a solid line shows the mean.
     of: Label that replaces the names if they are too many.
   """

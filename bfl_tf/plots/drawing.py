@@ -19,10 +19,6 @@ def draw_run(
   """Writes every figure of a run as a PNG file under `run_dir/plots`.
 
   All figures are drawn before the first is written, and writes are atomic.
-
-  Args:
-    run_dir: Run directory with `metrics.csv`, `predictions.npz` and
-      `partition.csv`.
   """
   figures = {
     name: curves.learning_curve(run_dir, name)

@@ -16,12 +16,7 @@ Runs = RunDir | Sequence[RunDir] | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
-  """Predictions of a run's last evaluation; see `bfl_tf.metrics`.
-
-  Attributes:
-    labels: `[num_examples]`, integers.
-    probs: `[num_examples, num_classes]`, mean probabilities over samples.
-  """
+  """Predictions of a run's last evaluation; see `bfl_tf.metrics`."""
 
   labels: np.ndarray
   probs: np.ndarray
@@ -31,11 +26,7 @@ class Predictions(NamedTuple):
 
 
 class Partition(NamedTuple):
-  """Number of examples of each class per client.
-
-  Attributes:
-    counts: `[num_clients, num_classes]`, integers.
-  """
+  """Number of examples of each class per client."""
 
   clients: list[str]
   classes: list[str]
@@ -71,18 +62,11 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
     ]
     for name, of in runs.items()
   }
-  if not found or not all(found.values()):
-    raise ValueError('runs must name at least one run directory.')
   return found
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads one column of metrics.csv, without blank cells.
-
-  Returns:
-    rounds: `[num_measured]`; 0 is before training.
-    values: `[num_measured]`, the values in these rounds.
-  """
+  """Reads one column of metrics.csv, without blank cells."""
   path = pathlib.Path(run_dir) / run_files.METRICS
   header, *lines = _table(path)
   rows = [dict(zip(header, line)) for line in lines]
@@ -104,12 +88,7 @@ def is_numeric(run_dir: RunDir) -> bool:
 def metric_of_seeds(
   run_dirs: Sequence[RunDir], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns a `metric` of runs that differ in their seeds.
-
-  Returns:
-    rounds: `[num_measured]`, up to the end of the shortest run.
-    values: `[num_measured, num_seeds]`.
-  """
+  """Returns a `metric` of runs that differ in their seeds."""
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)
   rounds = [each[:least] for each, _ in read]
@@ -147,12 +126,7 @@ def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
 
 
 def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads a group of members.npz.
-
-  Returns:
-    confidence: `[num_members, num_examples]`, the largest probability.
-    correct: `[num_members, num_examples]`, booleans.
-  """
+  """Reads a group of members.npz."""
   path = pathlib.Path(run_dir) / run_files.MEMBERS
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')
@@ -162,9 +136,6 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _arrays(path, names):
   arrays = files.read_npz(path)
-  missing = [name for name in names if name not in arrays]
-  if missing:
-    raise ValueError(f'{path} lacks {", ".join(missing)}.')
   return [arrays[name] for name in names]
 
 

@@ -20,9 +20,6 @@ def save(state: State, directory: pathlib.Path) -> State:
 
   Returns:
     The state, whose memories are now read from the directory.
-
-  Raises:
-    OSError: The checkpoint could not be written; the previous one is kept.
   """
   directory.mkdir(exist_ok=True)
   path = directory / run_files.MEMORIES
@@ -35,11 +32,7 @@ def save(state: State, directory: pathlib.Path) -> State:
 
 
 def restore(directory: pathlib.Path) -> State | None:
-  """Returns the saved state, or None without a checkpoint.
-
-  Raises:
-    files.UnreadableError: A file is damaged, missing or of another run.
-  """
+  """Returns the saved state, or None without a checkpoint."""
   file, path = (
     directory / name for name in (run_files.CHECKPOINT, run_files.MEMORIES)
   )

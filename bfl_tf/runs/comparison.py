@@ -30,17 +30,8 @@ def compare(
 ) -> Any:
   """Compares settings over seeds, as `bfl-tf compare` does.
 
-  Args:
-    runs: Run directories by setting, as `bfl_tf.sweep` returns them.
-    baseline: Name of the setting that the others are compared with.
-    scores: Names of scores; if empty, the usual scores that every run has.
-
   Returns:
     A `pandas.DataFrame`; `rows` describes its columns.
-
-  Raises:
-    ValueError: The runs of a name differ in more than the seed, or as by
-      `rows`.
   """
   import pandas
 
@@ -61,12 +52,8 @@ def named(
   """Returns groups by name; the default name is the flags that differ.
 
   Args:
-    keys: Flags of a grid, in place of those that differ.
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
       name.
-
-  Raises:
-    ValueError: Flags are not those of one group, or two groups have one name.
   """
   keys = keys or groups_lib.differing(groups)
   found = [groups_lib.name(group, keys) for group in groups]
@@ -137,13 +124,10 @@ def rows(
   """Returns one row per setting and score; missing numbers are None.
 
   Args:
-    groups: Groups of runs, by name.
-    wanted: Scores; if empty, the usual scores that every run has.
     baseline: Name of the baseline, or some of its flags. With `pooling=nwa`,
       each setting is compared with the one that differs in this flag only,
       or with the only setting that has this flag. A text without `=` is the
       name of a method.
-    more: Flags of a grid, which have columns in place of those that differ.
     margins: Largest difference from the baseline without importance, by score.
 
   Returns:
@@ -155,16 +139,7 @@ def rows(
     `significant` with Holm's correction; a margin adds `p_equivalent` and
     `equivalent`, likewise. Groups with failures add `failure`,
     the reasons.
-
-  Raises:
-    ValueError: No run has a wanted score, or no setting is the baseline.
   """
-  runs = [run for group in groups.values() for run in group.directories()]
-  if len({recorded.is_numeric(run) for run in runs}) > 1:
-    raise ValueError(
-      'compare runs with classes and runs with numeric labels separately: they '
-      'have different scores.'
-    )
   every = {name: group.scores for name, group in groups.items()}
   keys = list(more) or groups_lib.differing([*groups.values()])
   others = baselines(groups, baseline, keys)
@@ -306,14 +281,6 @@ def baselines(
   A setting is compared with the baseline of the same task: data, partition,
   network, privacy and attack. If several are left, with the one that has the
   same other values of `keys`. A setting without such a baseline is left out.
-
-  Args:
-    groups: Groups of runs, by name.
-    baseline: Baseline as in `rows`.
-    keys: Flags of a grid; empty for those that differ.
-
-  Raises:
-    ValueError: No setting is the baseline.
   """
   if not baseline:
     return {}
@@ -357,12 +324,7 @@ def _same(groups, keys, one, other):
 def cells(
   lines: Sequence[Mapping[str, Any]], flags: Sequence[str] = ()
 ) -> list[list[str]]:
-  """Returns a table of texts: the heading, then one line per setting.
-
-  Args:
-    lines: Rows, as `rows` returns them.
-    flags: Columns in place of `setting`.
-  """
+  """Returns a table of texts: the heading, then one line per setting."""
   scores = list(dict.fromkeys(line['score'] for line in lines))
   last = ['failure'] if any(line.get('failure') for line in lines) else []
   table = [[*(flags or ['setting']), 'seeds', *scores, *last]]

@@ -4,8 +4,6 @@ All files are written atomically, except that `metrics.csv` grows by rows.
 `summary.json` is written last: a run is finished if its summary has all rounds.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
@@ -78,11 +76,7 @@ def absent(directory: str | os.PathLike) -> list[str]:
 
 
 class RunDirectory:
-  """The directory with the results of a run.
-
-  Attributes:
-    replaces: Whether the directory contains another run, which `clear` removes.
-  """
+  """The directory with the results of a run."""
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
     """Checks the arguments; see the attributes."""
@@ -103,12 +97,7 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    try:
-      found = [*self.path.iterdir()] if self.path.is_dir() else []
-    except OSError as error:
-      raise ValueError(
-        f'--output_dir={self.path}: {error.strerror}.'
-      ) from error
+    found = [*self.path.iterdir()] if self.path.is_dir() else []
     if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
       self._check_writable()
       return
@@ -137,8 +126,6 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run ({obstacle}): delete it '
         'to train again, or choose another directory.'
       )
-    if not self.replaces:
-      run_files.check_kinds(self.path)
 
   def clear(self) -> None:
     """Removes the other run that this one replaces."""
@@ -261,7 +248,7 @@ class RunDirectory:
     path = self.path / run_files.NODES
     if not path.exists() or self.replaces:
       return
-    if files.read_json(path, dict[str, str]) != json.loads(nodes or '{}'):
+    if files.read_json(path) != json.loads(nodes or '{}'):
       raise ValueError(
         f'{self.path}: the files of some nodes have changed since the first '
         'round: restore them, or choose another directory.'

@@ -43,11 +43,7 @@ def run_all(
   jobs: int,
   after: Callable[[Any], None] = lambda task: None,
 ) -> list[Outcome]:
-  """Runs the unfinished tasks; a failure does not stop the others.
-
-  Args:
-    after: Function that is called with each task after its end.
-  """
+  """Runs the unfinished tasks; a failure does not stop the others."""
   waiting = [task for task in tasks if not task.is_done]
   # Adjacent tasks of one compile key reuse the compiled worker.
   waiting.sort(key=lambda task: _compiled_alike(task.config))

@@ -19,9 +19,6 @@ class Group:
   Attributes:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
-    runs: Run directories, by seed.
-    scores: Final scores, by seed; also of runs that have no directory.
-    failures: Reasons why runs are not finished, by seed.
   """
 
   settings: dict[str, str]
@@ -39,18 +36,9 @@ class Group:
 
 
 def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
-  """Returns the groups of run directories, in their order.
-
-  Raises:
-    ValueError: A directory contains no finished run of this version, or a run
-      occurs twice.
-  """
+  """Returns the groups of run directories, in their order."""
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
-    if not run_files.is_finished(path):
-      raise ValueError(
-        f'{path} holds no finished run: name the --output_dir of finished runs.'
-      )
     config = flags_file.read_config(path)
     settings = settings_of(config) | flags_file.digests(path)
     found = [group for group in groups if group.settings == settings]
@@ -103,9 +91,6 @@ def read_runs(folder: str | os.PathLike) -> Any:
     A `pandas.DataFrame` with one row per run: `run`, its directory; one column
     per differing flag, numeric if possible; `seed`; and the final scores,
     including those of bfl-tf report and bfl-tf uncertainty.
-
-  Raises:
-    ValueError: The folder contains no run, or a run of another version.
   """
   import pandas
 
@@ -143,5 +128,5 @@ def scores_of(run: pathlib.Path) -> dict[str, float]:
   for more in ('', run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
-      scores |= files.read_json(path, dict[str, float])
+      scores |= files.read_json(path)
   return scores

@@ -40,9 +40,6 @@ class Memories(Mapping[int, Any]):
     places: `[num_clients]` int8: which place holds the memory of a client, 0 or
       1, and -1 if none does.
     digests: `[num_clients]` uint64, of the memories.
-    run: Digest of the run, as 32 hexadecimal digits.
-    writes: Number of times that the file was written.
-    changed: Memories since the last `write`, by client.
   """
 
   path: pathlib.Path
@@ -57,11 +54,7 @@ class Memories(Mapping[int, Any]):
   def read(
     cls, path: pathlib.Path, index: Mapping[str, Any], run: str
   ) -> Memories:
-    """Returns the memories to which a checkpoint refers by `index`.
-
-    Raises:
-      files.UnreadableError: The file does not belong to the checkpoint.
-    """
+    """Returns the memories to which a checkpoint refers by `index`."""
     with files.reading(path, run_files.remedy(path.parent)):
       layout = tuple(
         (name, tuple(shape), dtype)

@@ -22,7 +22,6 @@ class Point(run_spec.RunSpec):
   """A run of a study, in `<folder>/<name>/seed<seed>`.
 
   Attributes:
-    name: Name of the config in the study.
     values: Tuned values; empty without tuning.
     scoring: `module:function` of more scores; they are in `run_files.SCORES`.
     row: Scores from the table of the study, for a run without a directory.
@@ -75,7 +74,6 @@ def sweep(
   """Runs several configs, each with several seeds.
 
   Args:
-    folder: Directory of the runs; finished runs are only read.
     seeds: Random seeds for each config; its own seed if empty.
     jobs: Number of parallel runs. Above 1 they use processes, so a script needs
       `if __name__ == '__main__':`.
@@ -124,11 +122,7 @@ def _point(config, folder, name):
 
 
 def check(study: Mapping[str, Sequence[Point]]) -> dict[str, str]:
-  """Builds one unfinished run of each config; returns why it cannot be run.
-
-  Raises:
-    ValueError: A directory contains another run, or user code fails.
-  """
+  """Builds one unfinished run of each config; returns why it cannot be run."""
   reasons = {}
   for name, runs in study.items():
     left = [run for run in runs if not run.is_done]

@@ -13,7 +13,6 @@ import pathlib
 from typing import Any
 
 from bfl_tf import files, metrics, run_files
-from bfl_tf.federation import stopping
 
 Row = Mapping[str, Any]
 Table = Sequence[Row]
@@ -51,21 +50,13 @@ def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
   Other files stay. `scores.json` is removed first and must be written last, so
   that its existence means that all files are complete.
-
-  Raises:
-    stopping.MachineError: A file cannot be written or removed.
   """
-  try:
-    folder.mkdir(exist_ok=True)
-    (folder / run_files.SCORES).unlink(missing_ok=True)
-    for kind in ('csv', 'png', 'html'):
-      for old in folder.glob(f'*.{kind}'):
-        old.unlink()
-    yield folder
-  except OSError as error:
-    raise stopping.MachineError(
-      f'{folder} cannot be written: {error}.'
-    ) from error
+  folder.mkdir(exist_ok=True)
+  (folder / run_files.SCORES).unlink(missing_ok=True)
+  for kind in ('csv', 'png', 'html'):
+    for old in folder.glob(f'*.{kind}'):
+      old.unlink()
+  yield folder
 
 
 class Rows(list[dict[str, Any]]):
@@ -82,11 +73,7 @@ class Rows(list[dict[str, Any]]):
     self._columns: list[str] = []
 
   def resume(self, rounds: int) -> None:
-    """Reads the rows up to round `rounds` and removes later rows.
-
-    Raises:
-      files.UnreadableError: A row is missing.
-    """
+    """Reads the rows up to round `rounds` and removes later rows."""
     self._columns, found = _read(self._path)
     if len(found) <= rounds:
       remedy = run_files.remedy(self._path.parent)

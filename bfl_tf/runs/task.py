@@ -22,8 +22,6 @@ class Task:
     dtype: Type of raw examples, `uint8` or `float32`.
     num_classes: Number of classes; 0 if labels are numbers.
     mean: Mean of each channel or feature, as floats with float32 values.
-    class_names: Names of the classes, if the data have them.
-    features: Features of a table, in the order of `mean`.
   """
 
   input_shape: tuple[int, ...]
@@ -34,18 +32,6 @@ class Task:
   class_names: tuple[str, ...] = ()
   features: data.Features = ()
   label_moments: tuple[float, float] = (0.0, 1.0)
-
-  def __post_init__(self):
-    moments = self._moments
-    if not (
-      self.dtype in ('uint8', 'float32')
-      and min(self.input_shape, default=0) > 0
-      and moments.shape == (2, self.input_shape[-1] + 1)
-      and np.all(np.isfinite(moments) & ([[True], [False]] | (moments > 0)))
-      and len(self.class_names) in (0, self.num_classes)
-      and len({*self.features}) in (0, self.input_shape[0])
-    ):
-      raise ValueError('no data set has these fields')
 
   @classmethod
   def of(cls, dataset: data.Dataset) -> 'Task':
@@ -127,4 +113,4 @@ class Task:
 def read(path: pathlib.Path) -> Task:
   """Reads a `task.json`."""
   with files.reading(path):
-    return Task.of_fields(files.read_json(path, Task))
+    return Task.of_fields(files.read_json(path))

@@ -45,8 +45,7 @@ class Trackers:
     self._names, self._path, self._flags = list(names), path, flags
     self._runs: dict[str, Any] = {}
     sent = path / run_files.TRACKERS
-    hint = dict[str, tuple[str | None, int]]
-    self._sent = files.read_json(sent, hint) if sent.exists() else {}
+    self._sent = files.read_json(sent) if sent.exists() else {}
 
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
     """Sends the rows, from round 0, that a tracker does not have yet."""

@@ -36,12 +36,7 @@ _LETTERS = (
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble(Server):
-  """Creates the groups, which the evaluation of the round scores.
-
-  Attributes:
-    posterior: Distribution of group S, an instance of one of
-      `TEACHER_POSTERIORS`.
-  """
+  """Creates the groups, which the evaluation of the round scores."""
 
   groups: str = setting(
     '+'.join(GROUPS), f'Groups to make and score, joined by + ({_LETTERS}).'

@@ -91,9 +91,6 @@ def split_r_hat(samples: np.ndarray) -> np.ndarray:
 
   `tfp.mcmc.potential_scale_reduction` is another function: it has no root,
   and another factor on `between`.
-
-  Args:
-    samples: `[num_chains, num_samples, dimension]`, at least 4 per chain.
   """
   half = samples.shape[1] // 2
   halves = samples[:, : 2 * half].reshape(-1, half, samples.shape[-1])

@@ -20,8 +20,6 @@ References:
   AISTATS 2020.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Mapping
 import dataclasses
@@ -43,7 +41,6 @@ class Privacy(component.Component):
   """No privacy; the base of privacy mechanisms.
 
   Attributes:
-    clients_per_round: Number of clients per round; 0 for all.
     is_private: Whether the clients of a round, and their number, are secret.
   """
 
@@ -288,15 +285,7 @@ class Noisy(Pool):
 def epsilon(
   noise_multiplier: float, rate: float, delta: float, num_rounds: int
 ) -> float:
-  """Returns an upper bound on epsilon when one client is added or removed.
-
-  Args:
-    rate: Probability that a client joins a round.
-    num_rounds: Number of rounds, from 1.
-
-  Raises:
-    ValueError: The package dp-accounting is missing.
-  """
+  """Returns an upper bound on epsilon when one client is added or removed."""
   try:
     import dp_accounting
     from dp_accounting import pld

@@ -14,13 +14,18 @@ from bfl_tf.server import posteriors
 
 @dataclasses.dataclass(frozen=True)
 class Fitted(Part):
-  """FedBE's Eq. 5: a Gaussian fitted to the clients' means."""
+  """A Gaussian fitted to the clients' models (FedBE, Eq. 5).
+
+  Notation: mu = sum_i |D_i| / |D| w_i,
+  Sigma = diag(sum_i |D_i| / |D| (w_i - mu)^2).
+  """
 
   def terms(
     self, update: Any, weight: float, broadcast: weights.Weights
   ) -> Mapping[str, Any]:
     """Returns terms of one client, as in `parts.Server.terms`."""
-    return posteriors.fit_terms(update, weight, broadcast)
+    delta = update.model.values.astype(np.float64) - broadcast.values
+    return {'delta': weight * delta, 'square': weight * np.square(delta)}
 
   def distribution(
     self, pooled: weights.Weights, sums: Mapping[str, Any], broadcast: Any
@@ -29,7 +34,10 @@ class Fitted(Part):
 
     The second result is the model that provides all other vectors.
     """
-    return posteriors.fitted(sums, broadcast), pooled
+    delta, square = (sums[k] / sums['weight'] for k in ('delta', 'square'))
+    # If all clients agree, rounding may make the variance negative.
+    scale = np.sqrt(np.maximum(square - np.square(delta), 0.0))
+    return posteriors.normal(broadcast.values + delta, scale), pooled
 
 
 @dataclasses.dataclass(frozen=True)

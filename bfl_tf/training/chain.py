@@ -19,9 +19,6 @@ class Chain:
     seconds: Chain of each second training, by name of its part.
     start_changed_by, model_changed_by: Names of the parts whose last call of
       `begin` and `end` returned other weights.
-
-  Raises:
-    ValueError: Two parts provide a prior.
   """
 
   def __init__(self, parts: Sequence[parts_lib.Local]):
@@ -46,12 +43,7 @@ class Chain:
   def begin(
     self, ctx: parts_lib.Context, memory: Mapping[str, Any]
   ) -> tuple[weights.Weights, tuple]:
-    """Returns the weights at which training begins, and a carry per part.
-
-    Args:
-      ctx: Context, with `shared` by name of the part.
-      memory: Memory of the client, by name of the part.
-    """
+    """Returns the weights at which training begins, and a carry per part."""
     carry, shared = [], ctx.shared
     for part in self.parts:
       own = ctx._replace(shared=shared.get(part.name))

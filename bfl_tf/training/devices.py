@@ -28,8 +28,6 @@ _BFLOAT16 = frozenset({'avx512_bf16', 'amx_bf16'})
 _CAPABILITY = (8, 0)
 # Fraction of a GPU's memory for its logical devices; the rest is for libraries.
 _USED_MEMORY = 0.9
-# In MiB; the libraries of a logical device need about as much.
-_LEAST_SHARE = 512
 _WORKERS_PER_CORE = 4
 
 
@@ -42,13 +40,6 @@ def configure(
 
   If TensorFlow already runs (a notebook, a test), the existing devices are used
   and a warning is logged.
-
-  Args:
-    deterministic: Whether to use deterministic kernels. GPUs need them for
-      reproducible results; CPUs with one thread are deterministic anyway.
-
-  Raises:
-    ValueError: A GPU has too little memory for this number of devices.
   """
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
@@ -62,11 +53,6 @@ def configure(
   share = 0
   if gpus and clients_per_device > 1:
     share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
-    if share < _LEAST_SHARE:
-      raise ValueError(
-        f'--clients_per_device={clients_per_device}: each client would have '
-        f'{share} MiB of GPU memory, and needs {_LEAST_SHARE}: reduce it.'
-      )
   try:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     # The executors of all workers share this thread pool.
@@ -96,11 +82,7 @@ def configure(
 
 
 def bounded(num_workers: int) -> int:
-  """Returns the number of workers, at most a few per core.
-
-  Args:
-    num_workers: Requested number; 0 for one per core.
-  """
+  """Returns the number of workers, at most a few per core."""
   cores = len(os.sched_getaffinity(0))
   most = _WORKERS_PER_CORE * cores
   if num_workers > most:
@@ -141,7 +123,6 @@ def strategies(
   """Returns one strategy per worker.
 
   Args:
-    num_workers: Maximum number of devices; 0 for all.
     distribution: `clients` trains each client on one device, with several
       clients in parallel. `mirrored` trains one client at a time on all
       devices, data-parallel with `MirroredStrategy`, for large models.

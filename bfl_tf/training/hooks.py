@@ -1,7 +1,5 @@
 """The shapes of a training's result, and checks of a user's hooks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import functools
 from typing import Any, NamedTuple
@@ -20,9 +18,6 @@ class Traced(NamedTuple):
   Attributes:
     result: `tf.TensorSpec`s of the result of `Worker.train`. Dimensions that a
       part determines during training are None.
-    start_changed_by: Names of the parts that change the start of the training.
-    model_changed_by: Names of the parts that send another model than the
-      trained one.
   """
 
   result: tasks.Result
@@ -46,11 +41,8 @@ def trace(
   """Traces the hooks of client parts that have the layout.
 
   Args:
-    memory: Memory, as in `ClientTask`; the returned memory has the same
-      structure.
     checks_hooks: Whether to check each hook of a user's part. The check traces
       hooks, so that a debugger would stop in them without values.
-    rank: Rank of the factor of the trained model.
   """
   chain = Chain(parts)
 

@@ -84,10 +84,6 @@ class Inference:
 
     A posterior over all weights starts as a point mass, or with the initial
     scale of the optimizer.
-
-    Args:
-      start: Initial weights of the network, with scales of any value if the
-        scope is 'all'.
     """
     return start.at_a_point() if self.scope == 'all' else start
 
@@ -101,9 +97,6 @@ class Inference:
     Args:
       given: `parts.Natural` or `parts.Normal` from a client part, or None.
       start: Broadcast, which is not used with a `Normal`.
-
-    Returns:
-      A `Prior`, or the natural parameters of each variable.
     """
     if isinstance(given, parts.Normal):
       return objectives.Prior(*given)
@@ -127,11 +120,7 @@ class Inference:
   def divergence(
     self, variables: weights.Variables, scale: Any, prior: Any
   ) -> Any:
-    """Returns the KL term of variational layers in nats, times N_k / T.
-
-    Args:
-      scale: `[num_loc]`, standard deviations.
-    """
+    """Returns the KL term of variational layers in nats, times N_k / T."""
     loc = weights.flatten(variables.loc)
     if self.objective.kl_reduction == 'tied':
       prior = prior._replace(loc=loc)
@@ -232,9 +221,6 @@ def resolve(
       the variant, the optimizer and the client parts.
     predict_with: 'samples' or 'mean' of the posterior, or 'linearized'; 'auto'
       is 'samples', unless the owner states `predicts_with_mean`.
-
-  Raises:
-    ValueError: Two components would each own the posterior.
   """
   owners = [
     (role, name, made)

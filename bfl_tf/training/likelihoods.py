@@ -4,8 +4,6 @@ Everything that differs between classification and regression in training,
 prediction, ensembles and distillation is a method of these classes.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Mapping
 import dataclasses
@@ -111,11 +109,7 @@ class Likelihood(component.Component, abc.ABC):
 
   @abc.abstractmethod
   def targets(self, predictive: Predictive, exponent: float) -> np.ndarray:
-    """Returns float32 labels of a distillation, one row per example.
-
-    Args:
-      exponent: Power of the predictive distribution, which is then normalized.
-    """
+    """Returns float32 labels of a distillation, one row per example."""
 
   @abc.abstractmethod
   def certain_targets(self, labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -134,11 +128,7 @@ class Likelihood(component.Component, abc.ABC):
   def member_scores(
     self, arrays: Mapping[str, np.ndarray], num_bins: int
   ) -> dict[str, float]:
-    """Returns scores of the models of a group.
-
-    Args:
-      arrays: Results of `member_arrays`, `[num_members, num_examples]`.
-    """
+    """Returns scores of the models of a group."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -122,8 +122,6 @@ def divergence(
   """Returns KL[N(loc, scale^2) || prior] in nats, summed over the weights.
 
   Args:
-    loc: `[num_loc]`, means.
-    scale: `[num_loc]`, standard deviations.
     shares: `[num_loc]`, factors on the weights' divergences; None for 1.
   """
   # A division or a power costs ten times as much as a product or `tf.square`.

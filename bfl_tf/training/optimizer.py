@@ -63,14 +63,7 @@ class Optimizer(component.Component, abc.ABC):
   def apply(
     self, variables: list, slots: list, gradients: list, step: Any
   ) -> None:
-    """Updates the variables and the slots in place.
-
-    Args:
-      variables: Trained variables.
-      slots: Slots, as `slots` returned them.
-      gradients: Gradient of each variable.
-      step: A `training.Step`.
-    """
+    """Updates the variables and the slots in place."""
 
   def begin(self, slots: list, scales: list) -> None:
     """Stores the broadcast standard deviations, one tensor per variable."""

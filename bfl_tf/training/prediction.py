@@ -3,8 +3,6 @@
 Only one batch of one Monte Carlo sample is in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
 import types
@@ -35,8 +33,6 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
-    x: `[num_examples, ...]` raw examples.
-    seed: `[2]` int32.
     num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
 
   Returns:
@@ -67,12 +63,7 @@ def predict_members(
   seed: np.ndarray,
   num_samples: int = 1,
 ) -> Iterator[tuple[str, Predictive]]:
-  """Predicts with every member of every group, in order.
-
-  Args:
-    groups: Models by name of the group. Other arguments are as in `predict`,
-      but without random layers, a member has one sample: all would be equal.
-  """
+  """Predicts with every member of every group, in order."""
   names = [name for name, group in groups.items() for _ in range(len(group))]
   members = (member for group in groups.values() for member in group)
   seeded = (
@@ -145,11 +136,7 @@ class Mixtures:
     likelihood: Likelihood,
     betas: Mapping[str, float] = types.MappingProxyType({}),
   ):
-    """Creates empty groups.
-
-    Args:
-      betas: Factor beta of each group that interpolates, by name.
-    """
+    """Creates empty groups."""
     self._likelihood = likelihood
     self._sizes: dict[str, float] = {}
     self._mixed: dict[str, Predictive] = {}

@@ -44,10 +44,6 @@ class Steps:
     "FedBE's published code.",
   )
 
-  def __post_init__(self):
-    if not self.decay_factor:
-      raise ValueError('--steps.decay_factor must contain at least one factor.')
-
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     # The tolerance is for rounding: 0.55 of 100 rounds is 55.00000000000001.
     off = _TINY if self.decay_after else -_TINY

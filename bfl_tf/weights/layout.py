@@ -113,8 +113,8 @@ class Variables(NamedTuple):
         trainable weights, without variables for scales.
 
     Raises:
-      ValueError: A scale has no `*_loc`; the network has variational layers
-        with `all`; or a variable is not float32.
+      ValueError: A scale has no `*_loc`, or the network has variational layers
+        with `all`.
     """
     trainable = model.trainable_variables
     scales = [v for v in trainable if _stem(v, _SCALE)]
@@ -122,13 +122,6 @@ class Variables(NamedTuple):
     stems = {_stem(v, _SCALE) for v in scales}
     locs = [v for v in trainable if _stem(v, _LOC) in stems - {''}]
     buffers = list(model.non_trainable_variables)
-    for variable in (*trainable, *buffers):
-      if variable.dtype != tf.float32:
-        raise ValueError(
-          f'The network has the variable {variable.name} of type '
-          f'{variable.dtype.name}; all variables must be float32 (pass mean= '
-          'and variance= to a Normalization layer, in place of adapt).'
-        )
     if [v.shape for v in locs] != [v.shape for v in scales]:
       raise ValueError(
         f'Every *{_SCALE} needs its *{_LOC} of the same '

@@ -5,6 +5,7 @@ import pathlib
 import sys
 import types
 
+from bfl_tf import training
 from bfl_tf.config.config import Config
 from bfl_tf.flower import simulation
 from experiments.benchmarks import flower_baseline
@@ -22,7 +23,7 @@ def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
   settings = {name: getattr(config, name) for name in _SETTINGS} | {
     'framework': framework,
     'seconds': str(path),
-    'processes': simulation.num_processes(config),
+    'processes': training.bounded(config.num_workers),
     'cpus': cpus,
   }
   simulation.execute(_USUAL, [json.dumps(settings)], sys.stderr.write)

@@ -40,11 +40,8 @@ class _Row(NamedTuple):
   """A row of the table.
 
   Attributes:
-    peer: Name in the table.
     module: Module of `experiments.benchmarks` with the function `begin`.
-    needs: Package that must be installed, or ''.
     tf32: Whether products may use TensorFloat-32.
-    changes: Changes of the config.
   """
 
   peer: str

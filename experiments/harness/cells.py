@@ -99,7 +99,6 @@ class Cell:
   """One setting. Cells of a paper with equal configs share their runs.
 
   Attributes:
-    paper: Paper whose preset the cell starts from.
     name: Name, unique within the paper; a path below the paper's results.
     overrides: Settings that replace those of the preset and of the scale; at
       scale `smoke` the settings of the scale win.
@@ -194,11 +193,9 @@ class Measure:
   """A number that is read from a finished run.
 
   Attributes:
-    label: Label in tables, such as `Accuracy (%)`.
     read: Function of a run directory, for a predictor or the run's own.
     published: Name of the metric in `configs/published.csv`, or None.
     factor: Factor that converts the number to the label's unit.
-    digits: Number of printed decimals.
   """
 
   label: str
@@ -263,7 +260,7 @@ def cached(
     answers = ask(directory)
     path.parent.mkdir(exist_ok=True)
     files.write_text(path, json.dumps(answers, indent=2) + '\n')
-  return files.read_json(path, dict[str, Any])
+  return files.read_json(path)
 
 
 def picked_member(directory: pathlib.Path, predictor: str) -> float:

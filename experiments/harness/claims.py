@@ -81,10 +81,8 @@ class Comparison:
   """left - right + margin > 0, in the measure's unit.
 
   Attributes:
-    statement: Statement of the comparison.
     left: Cell or side that is claimed to be larger.
     right: Cell or side that is claimed to be smaller; None for 0.
-    measure: Measure that is compared.
     margin: Above 0 for `at least on a par` or `no clear difference`; below 0
       for `clearly larger`.
     equivalence: Largest difference without importance, without `margin`; None:
@@ -135,10 +133,6 @@ def over(
 
   Args:
     cells: Cells by name, or by name and column if `where` is given.
-    lefts: One or several names of the sides that are claimed to be larger.
-    rights: One or several names of the other sides.
-    measure: Measure that is compared.
-    margin: Margin of `Comparison`.
     where: One or several columns.
   """
 
@@ -264,11 +258,7 @@ class Claim:
   """A paper's statement and its test.
 
   Attributes:
-    paper: Paper of the claim.
-    name: Name in `--claim=<paper>/<name>`.
-    statement: Statement in the sense of the paper.
     comparisons: Comparisons, all of which must hold.
-    seeds: Planned seeds, by scale.
     expected: Verdict of the published means, without regard to their spread.
   """
 
@@ -387,9 +377,6 @@ def write(
 
   The files are `claims.txt`, `claims.csv` and `verdicts.csv`, with p-values, in
   the directory of the paper. They replace those of an earlier command.
-
-  Returns:
-    The verdicts and their texts.
   """
   folder = root / scale / claims[0].paper.name
   folder.mkdir(parents=True, exist_ok=True)

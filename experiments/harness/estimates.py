@@ -54,14 +54,7 @@ def tasks(
   root: pathlib.Path,
   seeds: Collection[int] | None = None,
 ) -> list[cells.Task]:
-  """Returns the tasks of artifacts and claims, each run once.
-
-  Args:
-    wanted: Artifacts and claims.
-    scale: Scale of all tasks.
-    root: Directory of the runs.
-    seeds: Seeds to run; None for all.
-  """
+  """Returns the tasks of artifacts and claims, each run once."""
   every = (
     cells.Task(cell, scale, seed, root)
     for artifact in wanted

@@ -19,14 +19,9 @@ class Figure:
   """A published figure.
 
   Attributes:
-    paper: Paper of the figure.
-    name: Name, such as `figure3`.
-    title: Title of the figure.
     panels: Cells by panel and by name in the legend.
     draw: Function from lists of runs by name to a `matplotlib.figure.Figure`;
       or one such function for each panel.
-    seeds: Seeds, by scale.
-    of_seeds: Summary over seeds, for the title.
   """
 
   paper: cells_lib.Paper
@@ -47,12 +42,7 @@ class Figure:
     )
 
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """Returns the panel's figure, or None without finished runs; missing runs.
-
-    Raises:
-      OSError: A run lacks a file that is drawn.
-      ValueError: The runs differ in what they recorded.
-    """
+    """Returns the figure, or None without finished runs; and missing runs."""
     done, missing = {}, []
     for name, cell in self.panels[panel].items():
       tasks = cell.tasks(scale, self.seeds[scale], root)
@@ -84,12 +74,8 @@ def sweep(
   """Returns a figure of accuracy against a setting.
 
   Args:
-    paper: Paper of the figure.
-    name: Name of the figure.
-    title: Title of the figure.
     panels: Cells by panel, by line and by value of the setting.
     xlabel: Label of the setting, by panel.
-    seeds: Seeds, by scale.
   """
   points, places = {}, {}
   for panel, lines in panels.items():
@@ -137,11 +123,7 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
 
 
 def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
-  """Draws the panels whose runs have ended.
-
-  Returns:
-    One line per panel, and the number of panels that could not be drawn.
-  """
+  """Draws the panels whose runs have ended."""
   folder = root / scale / figure.paper.name
   lines = [
     f'{figure.paper.name}/{figure.name} at {scale} scale: {figure.title}.'

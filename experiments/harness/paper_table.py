@@ -31,9 +31,7 @@ def tex(
   """Returns the table.
 
   Args:
-    lines: Rows, as `comparison.rows` returns them.
     keys: Flags that distinguish settings; empty for the column `setting`.
-    caption: Caption of the table.
   """
   of_task = [key for key in keys if key in catalog.of_task()]
   of_row = [key for key in keys if key not in of_task]

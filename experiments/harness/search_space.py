@@ -47,10 +47,8 @@ class Axis(NamedTuple):
   """Values of a flag that a score chooses from.
 
   Attributes:
-    flag: Text of the flag `--tune`.
     method: Name of the method, or of the client optimizer, that it applies to;
       empty for all.
-    key: Name of the field or setting.
     values: Values to try; empty for a range.
     is_log: Whether the values of a range are drawn on a logarithmic scale.
     ends: Lower and upper bound of a range.
@@ -97,7 +95,6 @@ class Given(NamedTuple):
   """Flags of all settings.
 
   Attributes:
-    fixed: Values of fields and settings.
     typed: Names of flags that the user typed; some setting must use each.
     match_epochs: Whether methods that need other numbers of rounds or clients
       per round train for as many local epochs in total as the others.
@@ -140,13 +137,6 @@ def space(given: Given, grids: Sequence[str]) -> Space:
   """Returns every combination of the values of grids.
 
   A setting has no effect on combinations that do not select its method.
-
-  Args:
-    given: Flags of all combinations.
-    grids: Grids, such as `pooling=nwa|ws`.
-
-  Raises:
-    ValueError: A flag is wrong, or no combination can be run.
   """
   swept = [_grid(text) for text in grids]
   keys = [key for key, _ in swept]
@@ -277,12 +267,6 @@ def trials(
   They are all combinations of listed values. With ranges, the `number` of
   draws is divided equally over these combinations, and each has at least one.
   Settings that a combination does not select are left out.
-
-  Args:
-    given: Flags of all settings.
-    point: Values of --grid.
-    every: Axes of all methods.
-    number: Number of draws.
   """
 
   def trial(chosen):

@@ -30,12 +30,7 @@ class Table:
   """A published table, or one of our own.
 
   Attributes:
-    paper: Paper of the table.
-    name: Name in `configs/published.csv`.
-    title: Title of the table.
     grid: Cells by row (method) and column (setting), named as published.
-    measures: Measures of each cell.
-    seeds: Seeds, by scale.
     note: Note in the header for some scales, in place of the paper's.
     published_in: Table whose published values are shown; `name` if empty.
     published_rows: Names of rows in the published table, by our name.
@@ -85,12 +80,9 @@ class Entry:
   """One number of a table: ours over seeds, and the published one.
 
   Attributes:
-    mean: Mean over the seeds that ended, or None.
     standard_error: Standard error of the mean, or None below two seeds.
     seeds: Number of seeds that ended without a failure.
     diverged: Number of runs without finite scores or valid updates.
-    published: Published value, or None.
-    reason: Error of the first failed run; empty if none failed.
   """
 
   row: str

@@ -46,11 +46,7 @@ def _read(name, directory, predictor):
 
 
 def evaluate(directory):
-  """Returns scores of a finished run, with names of `experiments.compare`.
-
-  Raises:
-    ValueError: The run's data, or another data set, cannot be read.
-  """
+  """Returns scores of a finished run, with names of `experiments.compare`."""
   run = loading.load_run(directory, calibrate_on_test=0.5)
   others = [
     uncertainty.other(distance, text, run.dataset, _EXAMPLES)

@@ -66,12 +66,7 @@ def config(seed: int, epochs: int, rank: int) -> Config:
 
 
 class Fitted(NamedTuple):
-  """SWAG's posterior and the density that it approximates.
-
-  Attributes:
-    model: Posterior of SWAG.
-    density: Log posterior of `[num_trainable]`.
-  """
+  """SWAG's posterior and the density that it approximates."""
 
   model: Weights
   density: Callable[[tf.Tensor], tf.Tensor]
@@ -131,13 +126,10 @@ class Compared(NamedTuple):
   """Draws in the subspace's coordinates, and their deviations.
 
   Attributes:
-    swag: `[num_draws, rank]`.
-    hmc: `[num_draws, rank]`, of all chains.
     deviation: Mean deviation of SWAG's from HMC's draws, over weights.
     halves: Mean deviation of two halves of HMC's draws, over weights.
     of_means: Mean deviation of the means of SWAG's and of HMC's draws.
     spread_ratio: SWAG's standard deviation over HMC's, median coordinate.
-    chains: Samples of HMC.
   """
 
   swag: np.ndarray
@@ -159,13 +151,7 @@ def compare(
   seed: int,
   num_draws: int,
 ) -> Compared:
-  """Compares equally many draws of SWAG and HMC in SWAG's subspace.
-
-  Args:
-    fitted: Result of SWAG.
-    seed: Random seed of the draws.
-    num_draws: Number of draws per method; for HMC over all chains.
-  """
+  """Compares equally many draws of SWAG and HMC in SWAG's subspace."""
   space = Subspace.of(fitted.model)
   rank = len(space.directions)
   rng = seeds.generator(seed, 'swag_draws')

@@ -132,7 +132,6 @@ def test_personal_models_of_runs_predict_together(folder, tmp_path):
 @pytest.mark.parametrize(
   'names, match',
   [
-    (['a'], '--runs'),
     (['a', 'a'], 'the same run'),
     (['a', 'other_data'], '--data_seed'),
     (['a', 'iid_of_two'], '--num_clients'),

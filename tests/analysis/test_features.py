@@ -102,7 +102,7 @@ def test_test_rows_the_network_has_seen_are_left_out_and_sites_are_kept(run):
 
 def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
   trained = analysis.load(run)
-  with pytest.raises(ValueError, match='--dataset'):
+  with pytest.raises(ValueError, match='concatenate'):
     features.of_dataset(trained, data.load(trained.config.dataset))
   stochastic = analysis.Trained(
     trained.config.replace(variant='flipout'), trained.task, trained.weights
@@ -130,7 +130,7 @@ def test_columns_are_matched_by_name_to_those_of_the_run(run):
   other = dataclasses.replace(
     toys.blobs(), features=tuple(map(data.Feature, 'abce'))
   )
-  with pytest.raises(ValueError, match='--dataset'):
+  with pytest.raises(ValueError, match='columns'):
     features.of_dataset(trained, other, seen)
 
 

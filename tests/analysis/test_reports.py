@@ -9,7 +9,7 @@ import pytest
 import site_data
 import toys
 
-from bfl_tf import federation, metrics, runs
+from bfl_tf import metrics, runs
 from bfl_tf.analysis import (
   loading,
   personalized,
@@ -86,10 +86,6 @@ def test_prediction_sets_are_read_back_as_written(tmp_path, report):
   assert prediction_sets.read(tmp_path) is None
   prediction_sets.write(tmp_path, report.sets)
   assert prediction_sets.read(tmp_path) == report.sets
-  path = tmp_path / 'conformal.json'
-  path.write_text(path.read_text('utf-8').replace('4000', '1000'))
-  with pytest.raises(ValueError, match=r'conformal\.json'):
-    prediction_sets.read(tmp_path)
 
 
 def written(folder):
@@ -104,7 +100,7 @@ def test_a_new_report_deletes_the_files_of_an_earlier_one(
   other = dataclasses.replace(report, sites=[])
   with monkeypatch.context() as full:
     fake.stop(full, prediction_sets, 'write', 1, error=OSError('no space left'))
-    with pytest.raises(federation.MachineError, match='sites'):
+    with pytest.raises(OSError, match='no space left'):
       report_files.write(tmp_path, other)
   assert 'sites/scores.json' not in written(tmp_path)
   report_files.write(tmp_path, dataclasses.replace(other, sets=None))

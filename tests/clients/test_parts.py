@@ -143,14 +143,8 @@ def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
 class TooFewArguments(toys.Idle):
   """A part whose hook lacks an argument."""
 
-  def prior(self):
-    return None
-
-
-class NoDataclass(toys.Idle):
-  """A part whose setting would not be a flag."""
-
-  strength: float = 1.0
+  def gradient(self, gradient):
+    return gradient
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,8 +175,7 @@ class Wrong(toys.Idle):
 @pytest.mark.parametrize(
   'part, hook, named',
   [
-    (NoDataclass, '', 'strength'),
-    (TooFewArguments, '', r'prior\(self, carry\)'),
+    (TooFewArguments, '', r'TooFewArguments\.gradient.*TypeError'),
     (Wrong, 'carry', r'Wrong\.after'),
     *(
       (Wrong, hook, rf'Wrong\.{hook}')

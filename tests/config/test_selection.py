@@ -51,7 +51,7 @@ def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
     'size_alpha': 1.0,
     'min_examples': 10,
   }
-  assert values(config, 'pooling') == {'min_scale': 1e-6}
+  assert values(config, 'pooling') == {}
 
 
 def test_an_explicit_default_gives_an_equal_config():

@@ -95,6 +95,8 @@ def test_a_user_supplied_function_may_return_the_data_set(monkeypatch):
     dataset = data.load(f'test_loading:{function}')
     assert dataset.input_shape == (2,)
     assert dataset.num_classes == 2
-  for name in ('wider', 'nothing', 'absent'):
+  for name in ('wider', 'absent'):
     with pytest.raises(ValueError, match=f'^--dataset=test_loading:{name}'):
       data.load(f'test_loading:{name}')
+  with pytest.raises(TypeError, match='NoneType'):
+    data.load('test_loading:nothing')

@@ -45,7 +45,6 @@ REFUSED = """
 --model=own_things:softmax
 --model=own_things:seven
 --pooling=own_things:Nothing
---pooling=own_things:OneMean --variant=flipout
 --client_parts=own_things:NoName
 --client_parts=scaffold --client_optimizer=sgd --privacy=central
 --central.epsilon=0.01 --privacy=central
@@ -59,6 +58,7 @@ REFUSED = """
 STOPPED = """
 --client_learning_rate=1e38
 --pooling=own_things:NoMean --variant=flipout
+--pooling=own_things:OneMean --variant=flipout
 --pooling=own_things:Named --variant=flipout
 --weighting=own_things:Zero
 --server_parts=own_things:Raising

@@ -36,6 +36,7 @@ seed | seed=2147483648
 server_parts name a component twice | server_parts=momentum,momentum
 client_parts name a component twice | client_parts=proximal,proximal
 --start: momentum needs the updates | start=momentum
+--start | distil start=distil
 weighting=equal | client_parts=langevin clients_per_round=2
 fedpa.samples | client_parts=fedpa local_steps=49
 --variant | client_optimizer=ivon batch_size=150 flipout
@@ -93,7 +94,6 @@ distil.swa_cycle | distil distil.swa_cycle=2.5
 distil.swa_min_learning_rate | distil distil.swa_min_learning_rate=0.1
 predictor=A+B | distil predictor=A+B
 predictor=A | num_server_examples=60 predictor=A
---start | distil start=distil
 num_unlabeled_examples | distil num_unlabeled_examples=61
 fits_beta | distil ensemble.fits_beta=true
 students.students | students

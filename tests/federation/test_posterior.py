@@ -50,7 +50,7 @@ def test_nwa_of_gaussians_has_the_mean_of_fedavg_bit_for_bit():
 
 def test_scales_that_no_part_sets_stay_at_the_floor():
   changes = {**SPREAD, 'client_parts': (own('Quiet'),), 'pooling': 'ws'}
-  experiment = toys.experiment(**{'ws.min_scale': 1e-4}, **changes)
+  experiment = toys.experiment(**{'min_scale': 1e-4}, **changes)
   begin = experiment.initial_weights()
   assert np.all(begin.scale == np.float32(1e-6))
   assert begin.factor.shape == (0, 15)

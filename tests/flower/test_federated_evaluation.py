@@ -123,7 +123,7 @@ def _compare_groups(run_dir, own, by):
   counts = {site: each.counts for site, each in held.items()}
   assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
   risks = {site: each.risk for site, each in held.items()}
-  choice = risk.Choice(recalibrate='platt')
+  choice = risk.Risk(recalibrate='platt')
   assert trained.risk == risk.Risk.of(choice, names, risks, None)
   rows = toys.table(run_dir / 'sites' / 'sites.csv')
   tested = toys.table(run_dir / 'sites' / 'risk.csv')

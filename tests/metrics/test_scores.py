@@ -95,7 +95,6 @@ INVALID = [
   ('labels', lambda: metrics.accuracy(P, [0.0])),
   ('labels', lambda: metrics.accuracy(P, [2])),
   ('epistemic', lambda: summarize_with(epistemic=[0.1, 0.1])),
-  ('alpha', lambda: metrics.threshold([1, 1], 0.0)),
 ]
 
 

@@ -136,10 +136,9 @@ def test_hold_out_depends_on_the_seed_and_counts_match():
 
 # Partition, wrong argument, and its value.
 INVALID = [
-  ('class_split', 'num_clients', {'num_clients': 3}),
+  ('class_split', 'equal division', {'num_clients': 3}),
   ('dirichlet', 'min_examples=6000', {'min_examples': 6000}),
-  ('label_quantity', 'num_clients=9', {'num_clients': 9}),
-  ('label_quantity', 'classes_per_client', {'classes_per_client': 11}),
+  ('label_quantity', 'larger sample', {'classes_per_client': 11}),
   ('natural', 'num_clients=10', {'client_ids': CIFAR, 'num_clients': 4}),
   ('shards', 'classes_per_client', {'classes_per_client': 11}),
   ('shards', 'num_clients', {'num_clients': 3}),

@@ -114,7 +114,6 @@ def test_invalid_arguments_are_rejected():
   for named, name, count, w in (
     ('Conflation', 'conflation', 2, [1, 1]),
     ('prior', 'dwc', 2, None),
-    ('posteriors', 'nwa', 0, None),
     ('shorter', 'nwa', 2, [1]),
     ('--pooling=wsx', 'wsx', 2, None),
     *(('weights', 'nwa', 2, [1, bad]) for bad in (0, -1, np.nan, np.inf)),

@@ -8,7 +8,7 @@ from scipy import stats
 import toys
 from toys import model as gaussian
 
-from bfl_tf import statistics
+from bfl_tf import parts, statistics
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import robust, rules
 
@@ -186,7 +186,7 @@ def test_point_estimates_and_buffers_match_hand_computed_averages(name):
 
 @every_rule
 def test_scales_at_the_lower_bound_are_counted(name):
-  rule = pooling.rule_of(name, min_scale=1.5)
+  rule = pooling.rule_of(name).with_run(parts.RunFacts(min_scale=1.5))
   reference = gaussian([0] * 4, [2] * 4)
   client = update(0, 1, [1, 1, 1, 1], [1.25, 1, 2, 2])
   model, _, info, _ = statistics.stepped(rule, [(client, 1.0)], reference)

@@ -26,29 +26,6 @@ READERS = {
 }
 
 
-# Fields with values of the right type.
-NAN = float('nan')
-WRONG = {
-  run_files.CONFORMAL: [
-    {'thresholds': {'': [NAN, 1.0]}},
-    {'thresholds': {'a': [0.5, 1.0]}},
-    {'by': 'person'},
-  ],
-  run_files.RISK: [
-    {'threshold': 1.0},
-    {'maps': {'a': [1.0, 0.0]}},
-    {'maps': {'': [NAN, 0.0]}},
-    {'recalibrate': 'other'},
-  ],
-  run_files.SUMMARY: [{'temperature': 'warm'}],
-  run_files.TASK: [
-    {'std': []},
-    {'dtype': 'object'},
-    {'unknown': 0},
-  ],
-}
-
-
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
@@ -67,11 +44,11 @@ def test_damaged_files_are_rejected(finished, tmp_path, name):
   READERS[name](path)
   file = path / name
   text = file.read_text('utf-8')
-  damaged = [text[: len(text) // 2], 'null', '[]', '{"final": null}', '\0']
+  damaged = [text[: len(text) // 2], 'null', '[]', '\0']
   if name == run_files.FLAGS:
     damaged = ['', '\0' * 99, 'x' + text]
-  changes = WRONG.get(name, [])
-  damaged += [json.dumps({**json.loads(text), **each}) for each in changes]
+  if name in (run_files.TASK, run_files.CONFORMAL):
+    damaged += ['{}', '{"unknown": 0}']
   for content in damaged:
     file.write_text(content)
     with pytest.raises(files.UnreadableError, match=file.name):

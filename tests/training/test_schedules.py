@@ -26,8 +26,6 @@ def test_steps_can_have_a_factor_per_fraction():
   steps = training.SCHEDULES['steps']((0.3, 0.6, 0.9), (0.2, 0.5, 0.1), 0.5)
   expected = [0.5] + [1.0] * 2 + [0.2] * 3 + [0.1] * 3 + [0.01]
   assert rates(steps, 10, 1.0) == pytest.approx(expected)
-  with pytest.raises(ValueError, match='decay_factor'):
-    training.SCHEDULES['steps'](decay_factor=())
 
 
 def test_decay_after_shifts_only_fractions_that_are_whole_rounds():

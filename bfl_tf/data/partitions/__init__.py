@@ -14,9 +14,8 @@ from bfl_tf.data.partitions.interest import interest
 from bfl_tf.data.partitions.label_quantity import label_quantity
 from bfl_tf.data.partitions.majority import majority
 from bfl_tf.data.partitions.natural import natural
-from bfl_tf.data.partitions.shards import shards
 from bfl_tf.data.partitions.splitting import checked, counts, hold_out
-from bfl_tf.data.partitions.step import step
+from bfl_tf.data.partitions.step import shards, step
 
 PARTITIONS = {
   'class_split': class_split,

@@ -24,12 +24,6 @@ def label_quantity(
     study. ICDE 2022, section IV-A (#C = k).
   """
   pools = splitting.class_pools(labels, seed)
-  if not classes_per_client <= len(pools) <= num_clients:
-    raise ValueError(
-      'label_quantity needs at least one client per class and at most all '
-      f'classes per client: {len(pools)} classes, num_clients={num_clients}, '
-      f'classes_per_client={classes_per_client}.'
-    )
   rng = seeds.generator(seed, 'label_quantity')
   shares = np.zeros((num_clients, len(pools)), np.int64)
   for client, row in enumerate(shares):

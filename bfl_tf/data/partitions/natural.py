@@ -16,7 +16,7 @@ def natural(
   sites = columns.by_site(client_ids)
   if len(sites) != num_clients:
     raise ValueError(
-      'the natural partition has one client per site: set '
+      'there is one client per site: set '
       f'--num_clients={len(sites)} in place of {num_clients}.'
     )
   return [splitting.sorted_indices(indices) for _, indices in sites]

@@ -1,9 +1,9 @@
-"""A few major classes per client and few examples of all others (FedBE).
+"""A few major classes per client, and few or no examples of all others.
 
-Chen & Chao 2021, section 5.2: on CIFAR-10 without 10 000 server images, each of
-ten clients has 2 major classes with 1 960 images and 8 minor classes with 10.
-Here every image belongs to one client. In the published code, a minor image can
-also belong to the shard of another client.
+FedBE (Chen & Chao 2021, section 5.2): on CIFAR-10 without 10 000 server images,
+each of ten clients has 2 major classes with 1 960 images and 8 minor classes
+with 10. Here every image belongs to one client. In the published code, a minor
+image can also belong to the shard of another client.
 """
 
 from typing import Annotated
@@ -35,7 +35,33 @@ def step(
   Two clients may have the same major classes. Their assignment can change
   results more than the method does, so compare methods at the same seed.
   """
-  rng = seeds.generator(seed, 'step')
+  return _dealt(
+    labels, num_clients, seed, 'step', classes_per_client, minor_examples
+  )
+
+
+def shards(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  classes_per_client: Annotated[int, splitting.CLASSES_PER_CLIENT] = 2,
+) -> list[np.ndarray]:
+  """Gives each client one shard of each of `classes_per_client` classes.
+
+  Every class is cut into shards whose sizes differ by at most 1. The
+  `num_clients * classes_per_client` shards are allotted to the classes as
+  evenly as possible, with remaining shards for the largest classes. CIFAR-10
+  with 10 clients has 20 shards of 2500 examples (Fischer et al. 2024).
+  """
+  return _dealt(labels, num_clients, seed, 'shards', classes_per_client, 0)
+
+
+def _dealt(
+  labels, num_clients, seed, draws, classes_per_client, minor_examples
+):
+  """Returns the examples of each client, with random draws of this name."""
+  rng = seeds.generator(seed, draws)
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
   major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
   pools = splitting.class_pools(labels, seed)

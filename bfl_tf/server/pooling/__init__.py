@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import functools
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from bfl_tf.startup import tfd
 
 # `auto` is the rule of a client part that has one, or else `nwa`.
 RULES: dict[str, Any] = {
-  'auto': functools.partial(rules.NaiveWeightedAverage, min_scale=1e-6),
+  'auto': rules.NaiveWeightedAverage,
   **rules.ELEMENTWISE,
   'product': Product,
   **robust.ROBUST,
@@ -55,13 +54,13 @@ def pool(
 
   Returns:
     The pooled distribution, float32. It is deterministic for deterministic
-    models, otherwise a Gaussian with scales of at least `min_scale`. It has a
-    factor only if the rule returns one.
+    models, otherwise a Gaussian with scales of at least 1e-6. It has a factor
+    only if the rule returns one.
 
   Raises:
-    ValueError: Posteriors are missing or differ in size; weights are invalid,
-      or the rule takes none; `dwc` has no prior; or the factors for `product`
-      overlap and are about 1e5 times their scales.
+    ValueError: Posteriors differ in size; weights are invalid, or the rule
+      takes none; `dwc` has no prior; or the factors for `product` overlap and
+      are about 1e5 times their scales.
 
   References:
     J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
@@ -97,18 +96,13 @@ def pool_models(
     update = statistics.ClientUpdate(client, 1, model)
     share = statistics.collected(rule, update, weight, reference)
     sums = share if sums is None else statistics.merge(sums, share)
-  if sums is None or reference is None:
-    raise ValueError('posteriors must not be empty.')
+  assert sums and reference, 'There are no posteriors.'
   ctx = parts.ServerContext(reference)
   return rule.step(reference, statistics.values(sums), None, ctx).model
 
 
 def rule_of(name: str, **settings: Any) -> Any:
-  """Creates a rule of `RULES` outside of a run.
-
-  Args:
-    name: Key in `RULES`.
-  """
+  """Creates a rule of `RULES` outside of a run."""
   return registry.resolve('pooling', name, RULES)(**settings)
 
 
@@ -133,16 +127,10 @@ def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
     return weights_lib.Weights(none, none, mean, none)
   if isinstance(posterior, tfd.MultivariateNormalDiag):
     scale = np.asarray(posterior.stddev(), np.float32)
-  elif isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance):
-    # TFP's diagonal is a variance.
-    scale = np.sqrt(np.asarray(posterior.cov_diag_factor, np.float32))
-    factor = np.asarray(posterior.cov_perturb_factor, np.float32).T
-  else:
-    raise ValueError(
-      'posteriors must be MultivariateNormalDiag, '
-      'MultivariateNormalDiagPlusLowRankCovariance or VectorDeterministic, got '
-      f'{type(posterior).__name__}.'
-    )
+  else:  # TFP's diagonal is a variance.
+    low_rank: Any = posterior
+    scale = np.sqrt(np.asarray(low_rank.cov_diag_factor, np.float32))
+    factor = np.asarray(low_rank.cov_perturb_factor, np.float32).T
   if not np.all(scale > 0):
     raise ValueError('posteriors must have positive standard deviations.')
   return weights_lib.Weights(mean, scale, none, none, factor)

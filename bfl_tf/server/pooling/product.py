@@ -112,14 +112,8 @@ def completed(
   """Adds the contribution of the factors to the product of the diagonals.
 
   Args:
-    models: Models with a factor.
     shift: `[num_loc]` float64, S_k^-1 mu_k summed over all clients.
     precision: `[num_loc]` float64, A.
-    dtype: Type of the returned factor, `[R, num_loc]`.
-
-  Raises:
-    ValueError: float64 is not accurate enough, because factors overlap and are
-      too large relative to the scales.
   """
   ends = np.cumsum([len(model.factor) for model in models])
   blocks = [slice(e - len(m.factor), e) for e, m in zip(ends, models)]

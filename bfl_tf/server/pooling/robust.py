@@ -53,7 +53,7 @@ class Median(rules.Rule):
     """
     models = sums['models']
     kept = self.trusted(models)
-    floor = np.float32(self.min_scale)
+    floor = np.float32(self.run.min_scale)
     scale = np.sqrt(_pooled(kept, _variance, self.centre)).astype(np.float32)
     floored = int(np.sum(scale < floor))
     report = {

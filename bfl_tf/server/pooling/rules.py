@@ -55,13 +55,6 @@ class Rule(Pool):
   the lower bound on scales.
   """
 
-  min_scale: float = setting(
-    1e-6,
-    'Lower bound on pooled standard deviations; `floored_fraction` '
-    'reports how many weights reach it.',
-    gt=0,
-  )
-
   def summands(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
     """Returns arrays of the size of `q.mean`, to be summed over clients."""
     raise NotImplementedError('summands(q, w, q0)')
@@ -98,12 +91,10 @@ class Rule(Pool):
     totals = Totals(float(total), sums['max_weight'])
     size = sums['summands'].shape[-1]
     loc, scale = both = np.empty([2, size], np.float32)
-    floored, guarded, floor = 0, 0, np.float32(self.min_scale)
+    floored, guarded, floor = 0, 0, np.float32(self.run.min_scale)
     for part in statistics.chunks(size):
       q0 = _gaussian(ctx.broadcast, part)
       q, held = self.moments(sums['summands'][:, part], totals, q0)
-      if not isinstance(q, Gaussian):
-        raise TypeError('moments must return a Gaussian and a number')
       # With noise for privacy, a variance may be negative.
       deviation = np.sqrt(np.maximum(q.variance, 0.0))
       both[:, part] = _rows((q.mean, deviation), loc[part].size)

@@ -2,9 +2,4 @@
 
 from bfl_tf.server.posteriors.dirichlet import SimplexMixture
 from bfl_tf.server.posteriors.draws import betas_of, Draws, Models, shares_of
-from bfl_tf.server.posteriors.gaussian import (
-  fit_terms,
-  fitted,
-  normal,
-  of_model,
-)
+from bfl_tf.server.posteriors.gaussian import normal, of_model

@@ -30,7 +30,6 @@ class SimplexMixture:
     """Creates the distribution.
 
     Args:
-      members: `num_members` float32 vectors `[num_values]`.
       shares: `[num_members]`, positive weights |D_i|.
       concentration: Concentration alpha. For small alpha, samples are close to
         one member; for large alpha, to the weighted average.

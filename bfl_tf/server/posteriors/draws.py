@@ -55,7 +55,6 @@ class Draws(Sequence):
     distribution: Distribution over `Weights.values`.
     like: Model that provides scales and the reference for variances.
     is_variance: `[num_buffers]` bool, mask of moving variances.
-    seed: `[2]` int32.
     min_variance: Lower bound on sampled moving variances, as a fraction of
       those of `like`.
   """

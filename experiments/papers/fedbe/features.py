@@ -29,13 +29,7 @@ def draw(
   vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
   classes: Sequence[int] = CLASSES,
 ) -> Figure:
-  """Draws the examples of some classes, one panel per run.
-
-  Args:
-    runs: One run directory by title.
-    vectors_and_classes: `of_test_set` or `of_cifar100`.
-    classes: Classes of the examples.
-  """
+  """Draws the examples of some classes, one panel per run."""
   from sklearn import manifold  # The import takes a second.
 
   groups = {}
@@ -54,18 +48,7 @@ def draw(
 
 
 def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the inputs of the last layer of a run's final model.
-
-  Args:
-    run: Directory of a run with the deterministic variant.
-
-  Returns:
-    vectors: `[num_examples, num_features]`.
-    labels: `[num_examples]`.
-
-  Raises:
-    ValueError: The run is not finished.
-  """
+  """Returns the inputs of the last layer of a run's final model."""
   trained = bfl_tf.load(run)
   test = run_data.load(trained.config).test
   return features.hidden(trained, test.x), test.y

@@ -4,15 +4,7 @@ from experiments.papers.fedbe import settings
 
 
 def _grid(folder, rows, networks, splits=('step',), **by_scale):
-  """Returns cells by (row, `split network`).
-
-  Args:
-    folder: First part of the cells' names.
-    rows: Settings in addition to the preset and the split, by name.
-    networks: Networks of `settings.NETWORKS`.
-    splits: Splits of `settings.SPLITS`.
-    **by_scale: Further settings of all rows, by scale.
-  """
+  """Returns cells by (row, `split network`)."""
   return {
     (row, f'{split} {network}'): settings.cell(
       folder,

@@ -155,11 +155,7 @@ def cell(
   """Returns a cell.
 
   Args:
-    folder: First part of the cell's name.
-    column: Second part of the cell's name.
-    row: Third part of the cell's name.
     overrides: Settings that replace those of the preset, at every scale.
-    network: Network, one of `NETWORKS`.
     **by_scale: Further overrides by scale, after those of the network.
   """
   settings, own = NETWORKS[network]

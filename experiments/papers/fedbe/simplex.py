@@ -41,10 +41,6 @@ def models(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Samples models of the last round by Eq. 7.
 
-  Args:
-    experiment: Experiment with three clients and the server part `ensemble`.
-    num_models: Number of models.
-
   Returns:
     coefficients: gamma, `[num_models, num_clients]`.
     accuracy: Accuracy on the test set, `[num_models]`.

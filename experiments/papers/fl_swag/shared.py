@@ -27,11 +27,7 @@ def fashion_mnist() -> data.Dataset:
 
 
 def cifar10() -> data.Dataset:
-  """Returns 512 features of CIFAR-10's last 40 000 training examples.
-
-  Raises:
-    ValueError: The file is missing.
-  """
+  """Returns 512 features of CIFAR-10's last 40 000 training examples."""
   if not _OF_RESNET18.exists():
     raise ValueError(
       f'{_OF_RESNET18} is missing: train the ResNet-18 with --flagfile='
