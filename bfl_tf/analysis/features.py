@@ -117,8 +117,16 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
   Args:
     name: `package.module:function` of a function from a batch of raw examples
       to numbers, or of a tf_keras model, which is compiled.
+    x: `[num_examples, ...]` raw examples.
     folder: Directory of the parts that are complete, which stay there. The name
       of a part is a digest of its examples and of the file of the network.
+
+  Returns:
+    Array `[num_examples, num_features]`, float32.
+
+  Raises:
+    ValueError: The network cannot be imported, raises an error, or returns
+      another number of examples.
   """
   flag = f'--network={name}'
   network = registry.imported('network', name)
@@ -155,7 +163,14 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
-  """Returns outputs of the last hidden layer."""
+  """Returns outputs of the last hidden layer.
+
+  Args:
+    x: `[num_examples, ...]` raw examples.
+
+  Returns:
+    Array `[num_examples, num_features]`, float32.
+  """
   last = models.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
   parts = [

@@ -484,6 +484,9 @@ class Trained:
 
     Such an example has a number more than 10 standard deviations from the
     training mean. Categories and uint8 images are ignored.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
     """
     x, inputs = self._raw(x), self.task.inputs
     counts = [f.value is None for f in self.task.features] or x.dtype != 'uint8'

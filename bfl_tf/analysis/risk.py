@@ -93,6 +93,9 @@ class Risks(NamedTuple):
     Args:
       precision: Precisions of the normal priors of slope and intercept.
       center: Means of these priors.
+
+    Returns:
+      Slope and intercept `[2]`, and their standard errors.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others

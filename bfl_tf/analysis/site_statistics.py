@@ -55,7 +55,12 @@ class SiteStatistics(NamedTuple):
     y: np.ndarray,
     sets: prediction_sets.PredictionSets | None,
   ) -> 'SiteStatistics':
-    """Returns the sums over examples."""
+    """Returns the sums over examples.
+
+    Args:
+      probs: Probabilities `[num_examples, num_classes]`.
+      y: Integer labels `[num_examples]`.
+    """
     num_classes = probs.shape[1]
 
     def by_class(values):
@@ -275,7 +280,12 @@ def score_counts(
 
 
 class HeldCounts(NamedTuple):
-  """Calibration examples of a site, by `score_counts` and `risk.counts`."""
+  """Counts of the calibration examples of a site.
+
+  Attributes:
+    counts: `[num_classes, num_bins]`, as returned by `score_counts`.
+    risk: `[2, num_bins]`, number of examples as returned by `risk.counts`.
+  """
 
   counts: np.ndarray
   risk: np.ndarray

@@ -25,7 +25,11 @@ _DARK = 128
 
 
 class OutOfDistribution(NamedTuple):
-  """Out-of-distribution examples."""
+  """Out-of-distribution examples.
+
+  Attributes:
+    x: `[num_examples, ...]`, in the shape of the run's examples.
+  """
 
   distance: str
   name: str

@@ -43,7 +43,11 @@ class Attack(component.Component):
   )
 
   def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
-    """Returns the labels that a malicious client trains on."""
+    """Returns the labels that a malicious client trains on.
+
+    Args:
+      y: Classes of all examples, `[num_examples]`.
+    """
     return y
 
   def send(

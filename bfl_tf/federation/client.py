@@ -36,7 +36,11 @@ class Broadcast(NamedTuple):
 
 
 class Work(NamedTuple):
-  """The work of one client in a round, which the server can compute."""
+  """The work of one client in a round, which the server can compute.
+
+  Attributes:
+    rates: `[steps]`, learning rates of these steps.
+  """
 
   num_examples: int
   steps: int
@@ -63,7 +67,11 @@ def client_task(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> training.ClientTask:
-  """Returns the training task of a client in a round."""
+  """Returns the training task of a client in a round.
+
+  Args:
+    indices: `[num_examples]` int32 into the training data.
+  """
   config, round_index = plan.config, broadcast.round
   kept = memory or {}
   return training.ClientTask(

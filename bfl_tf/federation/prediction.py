@@ -79,6 +79,8 @@ def predict(
   of batch normalization.
 
   Args:
+    x: `[num_examples, ...]` raw examples.
+    seed: `[2]` int32.
     num_samples: Number of samples; with 1, a posterior over all weights or a
       linearized model predicts with its mean.
 

@@ -99,13 +99,23 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
 def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
-  """Returns counts of the labels' scores by bin."""
+  """Returns counts of the labels' scores by bin.
+
+  Returns:
+    counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each
+      bin includes its upper edge.
+  """
   p_bar, labels = predictive.checked(probs, labels)
   return _counts(set_scores(p_bar, score)[np.arange(labels.size), labels])
 
 
 def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
-  """Returns counts of the scores of numeric labels, as `score_counts`."""
+  """Returns counts of the scores of numeric labels, as `score_counts`.
+
+  Args:
+    residual: `[num_examples]`, label minus predictive mean, in predictive
+      standard deviations.
+  """
   size = np.abs(np.asarray(residual, np.float64))
   return _counts(np.sqrt(np.minimum(np.log1p(size) / _RANGE, 1)))
 

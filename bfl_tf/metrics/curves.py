@@ -71,6 +71,10 @@ def retention_curve(
 
   Equally uncertain examples count with their mean accuracy, so the order of the
   examples does not matter.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
+    correct: `[num_examples]`, booleans (or 0 and 1).
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   kept = np.arange(1, uncertainty.size + 1)
@@ -97,7 +101,12 @@ def reliability(
 def reliability_of(
   confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
 ) -> Reliability:
-  """Returns the curve of `reliability` from confidence and correctness."""
+  """Returns the curve of `reliability` from confidence and correctness.
+
+  Args:
+    confidence: `[num_examples]`, probability of the predicted class.
+    correct: `[num_examples]`, booleans.
+  """
   # np.linspace would round some edges up, e.g., 0.6 of five bins.
   edges = np.arange(num_bins + 1) / num_bins
   places = np.searchsorted(edges, confidence, side='right') - 1

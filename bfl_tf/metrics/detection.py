@@ -44,7 +44,12 @@ class Detection(NamedTuple):
 def detection(
   uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike
 ) -> Detection:
-  """Scores an uncertainty as a detector of out-of-distribution examples."""
+  """Scores an uncertainty as a detector of out-of-distribution examples.
+
+  Args:
+    uncertainty_in: `[num_in]`, uncertainty of in-distribution examples.
+    uncertainty_out: `[num_out]`, uncertainty of out-of-distribution examples.
+  """
   inside = predictive.check_per_example('uncertainty_in', uncertainty_in)
   outside = predictive.check_per_example('uncertainty_out', uncertainty_out)
   from sklearn import metrics  # The import takes a second.

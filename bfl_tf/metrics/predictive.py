@@ -74,6 +74,9 @@ def is_correct(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
   """Returns for each example whether the most probable class is its label.
 
   If several classes are equally probable, the first one is predicted.
+
+  Returns:
+    correct: booleans `[num_examples]`.
   """
   return confidence(probs, labels)[1]
 

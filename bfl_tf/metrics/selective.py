@@ -44,7 +44,12 @@ class Selective(NamedTuple):
 
 
 def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
-  """Scores an uncertainty as a criterion for abstention."""
+  """Scores an uncertainty as a criterion for abstention.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is answered first.
+    correct: `[num_examples]`, booleans.
+  """
   curve, best = _with_best(uncertainty, correct)
   # A threshold reaches only the last example of each group of ties.
   ordered = np.sort(uncertainty)
@@ -78,7 +83,11 @@ class SelectiveErrors(NamedTuple):
 def selective_errors(
   uncertainty: npt.ArrayLike, errors: npt.ArrayLike
 ) -> SelectiveErrors:
-  """Scores an uncertainty as a criterion for abstention, for numeric labels."""
+  """Scores an uncertainty as a criterion for abstention, for numeric labels.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is answered first.
+  """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   errors = np.asarray(errors, np.float64)
   count = math.ceil(_COVERAGE * errors.size - 1e-9)
@@ -97,6 +106,9 @@ def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 
   This is the area under the retention curve minus the accuracy, divided by the
   same for a perfect ranking. It compares models of different accuracy.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
 
   Returns:
     gain: 1 for a perfect ranking, 0 for a random one, below 0 for a misleading

@@ -24,7 +24,11 @@ from bfl_tf.metrics import predictive
 
 
 def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
-  """Entropy of the mean prediction divided by its maximum, log C (Eq. 8)."""
+  """Entropy of the mean prediction divided by its maximum, log C (Eq. 8).
+
+  Returns:
+    entropy: float64 `[num_examples]` in [0, 1]; 1 is a uniform prediction.
+  """
   p_bar = predictive.mean(predictive.check_probs(probs))
   # Rows sum to 1 only up to rounding, so the entropy may leave [0, 1].
   return np.clip(_entropy(p_bar) / np.log(p_bar.shape[-1]), 0.0, 1.0)

@@ -101,6 +101,7 @@ def draw_seeds(
   """Draws the mean over seeds, and a band from the lowest to the highest.
 
   Args:
+    x: `[num_points]`, horizontal coordinates.
     scores: Scores of each point, one per seed; the number of seeds may differ
       between points.
   """

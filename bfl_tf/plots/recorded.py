@@ -16,7 +16,12 @@ Runs = RunDir | Sequence[RunDir] | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
-  """Predictions of a run's last evaluation; see `bfl_tf.metrics`."""
+  """Predictions of a run's last evaluation; see `bfl_tf.metrics`.
+
+  Attributes:
+    labels: `[num_examples]`, integers.
+    probs: `[num_examples, num_classes]`, mean probabilities over samples.
+  """
 
   labels: np.ndarray
   probs: np.ndarray
@@ -26,7 +31,11 @@ class Predictions(NamedTuple):
 
 
 class Partition(NamedTuple):
-  """Number of examples of each class per client."""
+  """Number of examples of each class per client.
+
+  Attributes:
+    counts: `[num_clients, num_classes]`, integers.
+  """
 
   clients: list[str]
   classes: list[str]
@@ -66,7 +75,12 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads one column of metrics.csv, without blank cells."""
+  """Reads one column of metrics.csv, without blank cells.
+
+  Returns:
+    rounds: `[num_measured]`; 0 is before training.
+    values: `[num_measured]`, the values in these rounds.
+  """
   path = pathlib.Path(run_dir) / run_files.METRICS
   header, *lines = _table(path)
   rows = [dict(zip(header, line)) for line in lines]
@@ -88,7 +102,12 @@ def is_numeric(run_dir: RunDir) -> bool:
 def metric_of_seeds(
   run_dirs: Sequence[RunDir], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns a `metric` of runs that differ in their seeds."""
+  """Returns a `metric` of runs that differ in their seeds.
+
+  Returns:
+    rounds: `[num_measured]`, up to the end of the shortest run.
+    values: `[num_measured, num_seeds]`.
+  """
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)
   rounds = [each[:least] for each, _ in read]
@@ -126,7 +145,12 @@ def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
 
 
 def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads a group of members.npz."""
+  """Reads a group of members.npz.
+
+  Returns:
+    confidence: `[num_members, num_examples]`, the largest probability.
+    correct: `[num_members, num_examples]`, booleans.
+  """
   path = pathlib.Path(run_dir) / run_files.MEMBERS
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')

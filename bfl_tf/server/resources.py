@@ -15,10 +15,16 @@ class Resources:
   """Workers and data: `parts.ServerContext.tools`.
 
   Attributes:
+    workers: Workers that train clients and predict; `Worker.other` creates
+      workers for other trainings.
+    num_classes: Number of classes; 0 for numeric labels.
     num_mc_samples: Number of Monte Carlo samples per model; 1 if no weight is
       random.
+    server_indices: `[num_server_examples]` int32, indices into training data.
+    objective: Objective with the prior and the weight of the KL term.
     recalibrates: Whether `measured` re-estimates the buffers of teachers and
       students, like those of pooled models.
+    load_server_data: Function that loads `server_images` and `server_labels`.
   """
 
   workers: Sequence[training.Worker]

@@ -120,7 +120,11 @@ class Inference:
   def divergence(
     self, variables: weights.Variables, scale: Any, prior: Any
   ) -> Any:
-    """Returns the KL term of variational layers in nats, times N_k / T."""
+    """Returns the KL term of variational layers in nats, times N_k / T.
+
+    Args:
+      scale: `[num_loc]`, standard deviations.
+    """
     loc = weights.flatten(variables.loc)
     if self.objective.kl_reduction == 'tied':
       prior = prior._replace(loc=loc)

@@ -128,7 +128,11 @@ class Likelihood(component.Component, abc.ABC):
   def member_scores(
     self, arrays: Mapping[str, np.ndarray], num_bins: int
   ) -> dict[str, float]:
-    """Returns scores of the models of a group."""
+    """Returns scores of the models of a group.
+
+    Args:
+      arrays: Results of `member_arrays`, `[num_members, num_examples]`.
+    """
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,6 +33,8 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
+    x: `[num_examples, ...]` raw examples.
+    seed: `[2]` int32.
     num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
 
   Returns:

@@ -14,7 +14,13 @@ from bfl_tf.startup import tf
 
 
 class Moments(NamedTuple):
-  """Moments of the labels for one Monte Carlo sample, in the graph."""
+  """Moments of the labels for one Monte Carlo sample, in the graph.
+
+  Attributes:
+    mean: Class probabilities `[batch, num_classes]`, or means `[batch, 1]`.
+    variance: `[batch]`, variance of the label, summed over classes.
+    entropy: `[batch]`, entropy of the label in nats.
+  """
 
   mean: tf.Tensor
   variance: tf.Tensor
@@ -39,7 +45,14 @@ class Predictive(NamedTuple):
 
 
 class Welford(NamedTuple):
-  """Running moments over samples, in the graph."""
+  """Running moments over samples, in the graph.
+
+  Attributes:
+    mean: `[batch, num_classes]`, mean over samples.
+    aleatoric: `[batch]`, sum over samples of the label's variance.
+    scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
+    entropy: `[batch]`, sum over samples of the label's entropy.
+  """
 
   count: tf.Tensor
   mean: tf.Tensor

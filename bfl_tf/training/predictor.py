@@ -16,7 +16,12 @@ from bfl_tf.training import likelihoods, prediction, predictive
 
 
 class Inputs(NamedTuple):
-  """Shape and type of raw examples, and their normalization."""
+  """Shape and type of raw examples, and their normalization.
+
+  Attributes:
+    mean: `[channels]` float32.
+    std: `[channels]` float32, standard deviations.
+  """
 
   shape: tuple[int, ...]
   dtype: Any
@@ -77,6 +82,9 @@ class Predictor:
     """Predicts with the loaded weights, in batches.
 
     Traced once for one sample, and once for any other number.
+
+    Args:
+      x: `[num_examples, ...]` raw examples.
     """
     with tf.device(self.device):
       if num_samples == 1:

@@ -21,7 +21,14 @@ _MARKERS = 'o^s'
 
 
 def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Projects samples onto the first two principal components of all samples."""
+  """Projects samples onto the first two principal components of all samples.
+
+  Args:
+    samples: Samples by name, `[num_samples, dimension]`.
+
+  Returns:
+    Projections by name, `[num_samples, 2]`.
+  """
   joined = np.concatenate([*samples.values()]).astype(np.float64)
   centre = joined.mean(0)
   _, _, rows = np.linalg.svd(joined - centre, full_matrices=False)
@@ -29,7 +36,11 @@ def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def plane(points: Mapping[str, np.ndarray]) -> Figure:
-  """Draws points in one panel per sampler, with the same limits [1]."""
+  """Draws points in one panel per sampler, with the same limits [1].
+
+  Args:
+    points: Points by name, `[num_samples, 2]`.
+  """
   size = (4.4 * len(points), 4.2)
   panels = canvas.new_axes(size, len(points), sharex=True)
   for axes, (name, found), color in zip(panels, points.items(), canvas.PALETTE):
@@ -41,7 +52,11 @@ def plane(points: Mapping[str, np.ndarray]) -> Figure:
 
 
 def surface(points: Mapping[str, np.ndarray]) -> Figure:
-  """Draws the smoothed density of points in one panel per sampler [1]."""
+  """Draws the smoothed density of points in one panel per sampler [1].
+
+  Args:
+    points: Points by name, `[num_samples, 2]`.
+  """
   figure = canvas.new_figure((4.8 * len(points), 4.4))
   joined = np.concatenate([*points.values()])
   spans = np.percentile(joined, [0.5, 99.5], axis=0).T

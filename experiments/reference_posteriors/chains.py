@@ -57,8 +57,14 @@ def sample(
   """Samples chains one after the other, each from its own start.
 
   Args:
+    density: Log density of `[dimension]`.
+    starts: `[num_chains, dimension]`.
+    num_samples: Number of samples per chain.
     burn_in: Number of burn-in steps. In the first 80 % of them, the step size
       adapts to an acceptance of 0.75.
+    step_size: Initial step size.
+    seed: `[2]` int32.
+    num_leapfrog_steps: Number of leapfrog steps per proposal.
   """
   kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
     tfp.mcmc.HamiltonianMonteCarlo(density, step_size, num_leapfrog_steps),

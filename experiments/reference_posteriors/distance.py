@@ -135,6 +135,10 @@ def joint_nll(log_probs: np.ndarray, labels: np.ndarray) -> float:
   """Returns -log p(labels of a group | its inputs) / group size, in nats.
 
   It is the mean over random groups of ten examples, the same at each call.
+
+  Args:
+    log_probs: `[num_draws, num_examples, C]`.
+    labels: `[num_examples]`.
   """
   of_labels = log_probs[:, np.arange(labels.size), labels]
   rng = seeds.generator(0, 'distance_groups')
@@ -154,7 +158,13 @@ def joint_nll(log_probs: np.ndarray, labels: np.ndarray) -> float:
 
 
 def laplace(x: np.ndarray, y: np.ndarray, num_classes: int) -> Gaussian:
-  """Returns the Laplace approximation; Newton's method finds the mode."""
+  """Returns the Laplace approximation; Newton's method finds the mode.
+
+  Args:
+    x: `[num_examples, num_features]`, standardised.
+    y: `[num_examples]`.
+    num_classes: C.
+  """
   x = np.pad(x, ((0, 0), (0, 1)), constant_values=1).astype(float)
   mode = np.zeros([x.shape[1], num_classes])
   for _ in range(_NEWTON_STEPS):

@@ -66,7 +66,12 @@ def config(seed: int, epochs: int, rank: int) -> Config:
 
 
 class Fitted(NamedTuple):
-  """SWAG's posterior and the density that it approximates."""
+  """SWAG's posterior and the density that it approximates.
+
+  Attributes:
+    model: Posterior of SWAG.
+    density: Log posterior of `[num_trainable]`.
+  """
 
   model: Weights
   density: Callable[[tf.Tensor], tf.Tensor]
@@ -126,10 +131,13 @@ class Compared(NamedTuple):
   """Draws in the subspace's coordinates, and their deviations.
 
   Attributes:
+    swag: `[num_draws, rank]`.
+    hmc: `[num_draws, rank]`, of all chains.
     deviation: Mean deviation of SWAG's from HMC's draws, over weights.
     halves: Mean deviation of two halves of HMC's draws, over weights.
     of_means: Mean deviation of the means of SWAG's and of HMC's draws.
     spread_ratio: SWAG's standard deviation over HMC's, median coordinate.
+    chains: Samples of HMC.
   """
 
   swag: np.ndarray

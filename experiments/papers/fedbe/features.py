@@ -48,7 +48,18 @@ def draw(
 
 
 def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the inputs of the last layer of a run's final model."""
+  """Returns the inputs of the last layer of a run's final model.
+
+  Args:
+    run: Directory of a run with the deterministic variant.
+
+  Returns:
+    vectors: `[num_examples, num_features]`.
+    labels: `[num_examples]`.
+
+  Raises:
+    ValueError: The run is not finished.
+  """
   trained = bfl_tf.load(run)
   test = run_data.load(trained.config).test
   return features.hidden(trained, test.x), test.y

@@ -33,7 +33,16 @@ def swiss_roll() -> columns.Dataset:
 def draw(
   rng: np.random.Generator, num_per_class: int, noise: float = _NOISE
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Draws points of all arms."""
+  """Draws points of all arms.
+
+  Args:
+    rng: Random generator of the radii, which are uniform, and of the noise.
+    num_per_class: Number of points per arm.
+    noise: Standard deviation of each coordinate; the roll has radius 1.
+
+  Returns:
+    Points `[num_examples, 2]` and classes `[num_examples]`, in class order.
+  """
   labels = np.repeat(np.arange(NUM_CLASSES), num_per_class)
   radius = rng.uniform(_INNER_RADIUS, 1, labels.size)
   angle = 2 * np.pi * (radius + labels / NUM_CLASSES)
