@@ -127,7 +127,8 @@ def encode(
     fix = (
       'or remove these rows'
       if like
-      else 'or list the column in --categorical_columns or --ignore_columns'
+      else 'or list the column in --categorical_columns or --ignore_columns, '
+      'or in --group_column if it names persons'
     )
     raise CellError(
       f'{where}: {"; ".join(defects[:10])}: correct these cells, list texts '

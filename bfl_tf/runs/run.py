@@ -336,7 +336,7 @@ class Run:
       self._progress.say(
         f'warning: the final nll is above {guess:.3g}, which equal '
         'probabilities of all classes have: lower --client_learning_rate, or '
-        'a damping such as --fedlap.damping'
+        'the damping of a method that has one'
       )
     if self._config.model == 'logistic':
       self._progress.say(

@@ -196,6 +196,8 @@ def agreements(rows: Sequence[Row]) -> Iterator[str]:
   """
   every = losses(rows)
   every = every[np.isfinite(every).all(axis=1)]
+  if len(every) < 2:
+    return
   for name, level in (('tasks of a seed', 'seed'), ('seeds of a task', 'task')):
     of = [agreement(part.T) for _, part in every.T.groupby(level=level)]
     values = ', '.join(f'{value:.2f}' for value in of)
