@@ -100,22 +100,12 @@ class Report:
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(found.event)
-    risks = {
-      k: risk_lib.Risks.of(v.risk, event).recalibrated(found.maps[''])
-      for k, v in every.items()
-    }
+    raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
     return dataclasses.replace(
       report,
       risk=found,
-      risks=[
-        {
-          'site': k or risk_lib.ALL,
-          **v.row(found.threshold),
-          **facts.get(k, {}),
-        }
-        for k, v in risks.items()
-      ],
-      curves=risks,
+      risks=found.rows(raw, facts),
+      curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
       event=trained.named(found.event),
       coefficients=coefficients.table(trained),
     )

@@ -270,6 +270,31 @@ class Risk(NamedTuple):
     both = (-odds, odds) if event else (odds, -odds)
     return special.expit(np.stack(both, 1)).astype(np.float32)
 
+  def rows(
+    self, test: Mapping[str, Risks], facts: Mapping[str, Mapping[str, Any]]
+  ) -> list[dict[str, Any]]:
+    """Returns the statistics of test examples, by site.
+
+    They are after the recalibration for all sites. `..._before` and `..._own`
+    are without it, and with that of each site.
+
+    Args:
+      test: Test examples by site; the key `''` is for all.
+      facts: More columns by site.
+    """
+    own = {k: v.recalibrated(self.mapping(k)) for k, v in test.items()}
+    if sites := [each for name, each in own.items() if name]:
+      own[''] = Risks(*map(np.concatenate, zip(*sites)))
+    rows = []
+    for site, before in test.items():
+      row = before.recalibrated(self.maps['']).row(self.threshold)
+      others = {'before': before, 'own': own[site]} if self.recalibrate else {}
+      for what, risks in others.items():
+        found = risks.row(self.threshold)
+        row |= {f'{k}_{what}': found[k] for k in ('intercept', 'slope')}
+      rows.append({'site': site or ALL, **row, **facts.get(site, {})})
+    return rows
+
 
 DEFAULT = Risk()
 

@@ -186,8 +186,9 @@ def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
   # A fifth of the cells of one of two columns is missing.
   assert odd['missing'] == pytest.approx(0.1, abs=0.04)
   assert south['updates'] == south['updates_requested'] == 3
-  # The site with more events has a larger intercept.
+  # The site with more events has a larger intercept, and its own removes it.
   assert odd['intercept'] > south['intercept'] + 0.3
+  assert abs(odd['intercept_own']) < abs(odd['intercept'])
   report_files.write(run_dir, report)
   trained = analysis.load(run_dir)
   assert trained.risk == report.risk
