@@ -111,7 +111,7 @@ BAD = {
   'is not an array': archive,
   'it cannot be read: RecursionError': more,
   "missing 1 required positional argument: 'loc'": without_loc,
-  'it has no records plain and arrays': lambda reply: app.Message(
+  "it raised KeyError: 'plain'": lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
   ),
   'it raised NodeError: no power': lambda reply: app.Message(

@@ -124,7 +124,7 @@ def _compare_groups(run_dir, own, by):
   assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
   risks = {site: each.risk for site, each in held.items()}
   choice = risk.Risk(recalibrate='platt')
-  assert trained.risk == risk.Risk.of(choice, names, risks, None)
+  assert trained.risk == choice.fitted(names, risks, None)
   rows = toys.table(run_dir / 'sites' / 'sites.csv')
   tested = toys.table(run_dir / 'sites' / 'risk.csv')
   assert [row['updates'] for row in tested] == ['', '1', '1', '1']
