@@ -8,17 +8,17 @@ import numpy as np
 
 
 def released(
-  labels: np.ndarray, num_clients: int, num_classes: int, alpha: float = 0.1
+  labels: np.ndarray, num_clients: int, num_classes: int
 ) -> list[np.ndarray]:
   """Splits examples as `data.py` does, with its seed 3 in every run.
 
-  The shares of the classes of each client ~ Dirichlet(alpha); each class is
+  The shares of the classes of each client ~ Dirichlet(0.1); each class is
   divided in proportion to its shares. All training images give the same clients
   as the code. A part of them gives the same shares.
   """
   rng = np.random.RandomState(3)
   mixes = [
-    rng.dirichlet(np.repeat(alpha, num_classes)) for _ in range(num_clients)
+    rng.dirichlet(np.repeat(0.1, num_classes)) for _ in range(num_clients)
   ]
   clients: list[list[int]] = [[] for _ in range(num_clients)]
   for k, shares in enumerate(np.transpose(mixes)):

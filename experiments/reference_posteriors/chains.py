@@ -53,8 +53,9 @@ def sample(
   step_size: float,
   seed: np.ndarray,
   num_leapfrog_steps: int = 20,
+  together: bool = False,
 ) -> Chains:
-  """Samples chains one after the other, each from its own start.
+  """Samples chains, each from its own start.
 
   Args:
     density: Log density of `[dimension]`.
@@ -65,6 +66,8 @@ def sample(
     step_size: Initial step size.
     seed: `[2]` int32.
     num_leapfrog_steps: Number of leapfrog steps per proposal.
+    together: Whether `density` is of all chains, `[num_chains, dimension]`, so
+      that they run at once. Otherwise, they run one after the other.
   """
   kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
     tfp.mcmc.HamiltonianMonteCarlo(density, step_size, num_leapfrog_steps),
@@ -88,6 +91,12 @@ def sample(
       seed=draw,
     )
 
+  if together:
+    samples, (accepted, sizes) = run(tf.constant(starts, tf.float32), seed)
+    # All chains have one step size.
+    size = np.resize(sizes[-1], len(starts))
+    by_chain = np.swapaxes(samples.numpy(), 0, 1)
+    return Chains(by_chain, accepted.numpy().mean(0), size)
   chains = []
   for number, start in enumerate(starts):
     begin = tf.constant(start, tf.float32)

@@ -14,10 +14,10 @@ import pathlib
 import numpy as np
 from scipy import special
 
-from bfl_tf import data, seeds
+from bfl_tf import data, files, seeds
 from bfl_tf.config.config import Config
 from bfl_tf.federation import run_data
-from bfl_tf.startup import tf, tfp
+from bfl_tf.startup import tf
 from experiments import command_line
 from experiments.reference_posteriors import chains
 from experiments.reference_posteriors.distance import total_variation
@@ -55,16 +55,17 @@ def predictions(
     mode = modes[scale]
     found, root = _draws(x, labels[rows], mode, scale)
     means = _means(found, root, mode, test)
-    np.savez(
-      path,
-      posterior=means.mean(0),
-      halves=total_variation(means[::2].mean(0), means[1::2].mean(0)),
-      r_hat=found.r_hat().max(),
-      accepted=found.accepted,
-      mode=special.softmax(test @ mode, 1),
-      labels=dataset.test.y,
-      scale=scale,
-    )
+    result = {
+      'posterior': means.mean(0),
+      'halves': total_variation(means[::2].mean(0), means[1::2].mean(0)),
+      'r_hat': found.r_hat().max(),
+      'accepted': found.accepted,
+      'mode': special.softmax(test @ mode, 1),
+      'labels': dataset.test.y,
+      'scale': scale,
+    }
+    with files.replacing(path) as new, new.open('wb') as file:
+      np.savez(file, **result)
   with np.load(path) as found:
     return dict(found)
 
@@ -120,7 +121,8 @@ def _draws(x, y, mode, scale) -> tuple[chains.Chains, np.ndarray]:
 
   def density(z):
     # One product for all chains, [num_features, num_chains * C].
-    beside = tf.reshape(tf.transpose(z, [1, 0, 2]), [len(mode), -1])
+    by_feature = tf.transpose(tf.reshape(z, [-1, *mode.shape]), [1, 0, 2])
+    beside = tf.reshape(by_feature, [len(mode), -1])
     weights = np.tile(mode, _NUM_CHAINS) + root @ beside
     logits = tf.reshape(examples @ weights, [len(x), _NUM_CHAINS, -1])
     own = tf.repeat(labels[:, tf.newaxis], _NUM_CHAINS, 1)
@@ -129,30 +131,22 @@ def _draws(x, y, mode, scale) -> tuple[chains.Chains, np.ndarray]:
     square = tf.reduce_sum(squares, [0, 2])
     return -tf.reduce_sum(nll, 0) - square / (2 * scale**2)
 
-  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
-    # A quarter of a circle; the step size falls as dimension^-0.25.
-    tfp.mcmc.HamiltonianMonteCarlo(density, 0.1, round(1.1 * mode.size**0.25)),
-    num_adaptation_steps=int(0.4 * _NUM_SAMPLES),
-    target_accept_prob=0.75,
-  )
   rng = seeds.generator(0, 'imagenet_reference_starts')
-  start = rng.standard_normal([_NUM_CHAINS, *mode.shape]).astype(np.float32)
-  samples, (accepted, size) = tf.function(tfp.mcmc.sample_chain)(
-    _NUM_SAMPLES,
-    start,
-    kernel=kernel,
-    num_burnin_steps=_NUM_SAMPLES // 2,
-    trace_fn=lambda _, results: (
-      tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
-      results.new_step_size,
-    ),
+  found = chains.sample(
+    density,
+    rng.standard_normal([_NUM_CHAINS, mode.size]),
+    num_samples=_NUM_SAMPLES,
+    burn_in=_NUM_SAMPLES // 2,
+    step_size=0.1,
     seed=seeds.named(0, 'imagenet_reference'),
+    # A quarter of a circle; the step size falls as dimension^-0.25.
+    num_leapfrog_steps=round(1.1 * mode.size**0.25),
+    together=True,
   )
-  samples = np.swapaxes(samples.numpy(), 0, 1)
   # A shift of the weights of all classes changes no prediction.
+  samples = found.samples.reshape(*found.samples.shape[:2], *mode.shape)
   samples = samples - samples.mean(-1, keepdims=True)
-  samples = samples.reshape(_NUM_CHAINS, _NUM_SAMPLES, -1)
-  return chains.Chains(samples, accepted.numpy().mean(0), size.numpy()), root
+  return found._replace(samples=samples.reshape(found.samples.shape)), root
 
 
 def _means(found, root, mode, test) -> np.ndarray:
