@@ -75,7 +75,7 @@ class PredictionSets(NamedTuple):
     if by == 'site':
       groups |= zip(counts, every.sum(1))
     if by == 'class' and not classes:
-      raise ValueError('--sets_by=class: the labels are numbers.')
+      raise ValueError('--sets_by=class: the labels are numbers: choose all.')
     if by == 'class':
       groups |= zip(map(str, classes), every.sum(0), strict=True)
     limits, numbers = {}, {}

@@ -216,10 +216,9 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
     sets: Any = found.sets
     row = _scores('personalized', own, share, sets)
     # Levels with too few calibration examples are not scored.
-    few = (
-      [f'_{x:g}' for x in sets.levels if not sets.is_enough(x)] if sets else []
-    )
-    row = {k: v for k, v in row.items() if not k.endswith((*few,))}
+    for level in sets.levels if sets else ():
+      if not sets.is_enough(level):
+        row = {k: v for k, v in row.items() if not k.endswith(f'_{level:g}')}
     if found.fine_tuned is not None:
       before = run.trained.replace(found.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)

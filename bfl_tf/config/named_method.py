@@ -101,7 +101,7 @@ def _found(name: str) -> MethodFlags:
     )
   found = found or registry.imported('method', name)
   if not isinstance(found, Method):
-    raise ValueError(f'--method={name} is no bfl_tf.methods.Method.')
+    raise ValueError(f'--method={name} is not a bfl_tf.methods.Method.')
   return MethodFlags(found.flags, found.tune, found.needs, found.help)
 
 

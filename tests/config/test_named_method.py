@@ -166,7 +166,7 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
   # Its settings are dropped with the component that a typed flag replaces.
   assert not config.replace(pooling='lp').settings
   for name, why in (
-    ('other', 'is no bfl_tf'),
+    ('other', 'is not a bfl_tf'),
     ('third', 'cannot be imported'),
   ):
     with pytest.raises(ValueError, match=why):
