@@ -160,7 +160,11 @@ def _write(path, trained, own, epochs):
   text = json.dumps(whose, indent=2, ensure_ascii=False)
   files.write_text(path / run_files.SITE, f'{text}\n')
   RunDirectory(path).keep(run_files.TASK, trained.task.to_json())
-  files.write_text(path / run_files.FLAGS, flags_file.text(trained.config))
+  config = trained.config
+  if trained.factor is not None:
+    # A fitted factor is in the summary of the run, which a site does not have.
+    config = config.replace(posterior_factor=trained.factor)
+  files.write_text(path / run_files.FLAGS, flags_file.text(config))
   if own.sets:
     prediction_sets.write(path, own.sets)
   state = State(trained.config.num_rounds, own.model, {}, {})

@@ -33,6 +33,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
       'classes': report.classes,
       'summary': report.summary,
       'risk': report.risks,
+      'sets': report.by_set,
     }
     for name, table in tables.items():
       if table:
@@ -117,6 +118,12 @@ def _threshold_lines(sets):
 
 def _risk_lines(report):
   found = report.risk
+  if report.has_few_events:
+    yield (
+      f'warning: {report.risks[0]["num_events"]} examples have the event: '
+      f'below {risk.MIN_EVENTS} with and without it, the statistics of the '
+      'risk are rough'
+    )
   yield (
     f'risk of {report.event}: an example is positive from {found.threshold:g} '
     '(--event, --risk_threshold); intervals are in risk.csv'

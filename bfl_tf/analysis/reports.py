@@ -48,6 +48,7 @@ class Report:
   of_personal: bool = False
   risk: risk_lib.Risk | None = None
   risks: list[Row] = dataclasses.field(default_factory=list)
+  by_set: list[Row] = dataclasses.field(default_factory=list)
   curves: Mapping[str, risk_lib.Risks] = dataclasses.field(
     default_factory=dict, compare=False
   )
@@ -100,15 +101,34 @@ class Report:
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(found.event)
+    by_set = [
+      {'site': site or risk_lib.ALL, **row}
+      for site, of_site in (every.items() if sets else ())
+      for row in of_site.set_rows(sets, event, names)
+    ]
     raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
     return dataclasses.replace(
       report,
       risk=found,
       risks=found.rows(raw, facts),
+      by_set=by_set,
       curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
       event=trained.named(found.event),
       coefficients=coefficients.table(trained),
     )
+
+  @property
+  def has_few_events(self) -> bool:
+    """Whether too few examples have the event, or too few do not [1].
+
+    #### References
+
+    [1]: Gary Collins et al. Sample size considerations for the external
+         validation of a multivariable prognostic model. _Statistics in
+         Medicine_, 2016.
+    """
+    sizes = [row['num_examples'] for row in self.classes]
+    return min(sizes) < risk_lib.MIN_EVENTS
 
   def poorly_covered(self, level: float) -> list[Row]:
     """Returns the classes whose coverage is surely below `level`."""

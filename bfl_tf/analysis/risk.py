@@ -41,6 +41,8 @@ NUM_BINS = _CENTERS.size
 _FIXED = 1e15
 RECALIBRATIONS = {'temperature': (4.0, _FIXED), 'platt': (4.0, 1.0)}
 ALL = 'all examples'
+# Fewer examples with, or without, the event give rough statistics.
+MIN_EVENTS = 100
 _IDENTITY = (1.0, 0.0)
 _NORMAL_95 = metrics.half_width(0.95)
 _MOST_STEPS = 100

@@ -4,7 +4,7 @@ The sums of several sites can be added. A server can then score all sites
 together without their examples or predictions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import functools
 from typing import Any, NamedTuple
 
@@ -159,6 +159,37 @@ class SiteStatistics(NamedTuple):
       **({'auroc': auroc} if np.isfinite(auroc) else {}),
       **self._set_scores(sets, np.s_[number : number + 1]),
     }
+
+  def set_rows(
+    self,
+    sets: prediction_sets.PredictionSets,
+    event: int,
+    classes: Sequence[str],
+  ) -> Iterator[dict[str, Any]]:
+    """Yields the number of examples and of events by prediction set.
+
+    An event is an example with the label `classes[event]`, of two classes.
+    """
+    labels = np.array([1 - event, event])
+    for at, level in enumerate(sets.levels):
+      right, single, sizes = (
+        sums[at, labels].astype(int)
+        for sums in (self.single_right, self.single, self.sizes)
+      )
+      # A set with one class that is not the label has the other class.
+      wrong = single - right
+      found = {
+        (event,): (right[1], wrong[0]),
+        (1 - event,): (wrong[1], right[0]),
+        (0, 1): (sizes - single)[::-1] // 2,
+      }
+      for members, (events, others) in found.items():
+        yield {
+          'level': level,
+          'set': '|'.join(classes[c] for c in members),
+          'num_examples': int(events + others),
+          'num_events': int(events),
+        }
 
   def _set_scores(self, sets, classes):
     row: dict[str, Any] = {}

@@ -87,6 +87,14 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
+  trained = run.trained.replace(run.trained.weights)
+  trained.factor = 0.25
+  own = personalized.Personalized('north', trained.weights, None)
+  assert list(personalized.save(tmp_path, trained, [own], 1)) == [own]
+  assert analysis.load(personalized.folder(tmp_path, 'north')).factor == 0.25
+
+
 def test_prediction_sets_from_too_few_examples_have_no_score(run):
   model = run.trained.weights
   too_few = site_data.sets(18, run.trained.num_samples())

@@ -197,6 +197,15 @@ def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
   slope, intercept = report.risk.mapping()
   expected = slope * risk.log_odds(raw.probs, 1) + intercept
   np.testing.assert_allclose(odds, expected, atol=1e-3)
+  # Each set of classes has its number of events.
+  names, event = trained.task.classes, run.test.y == 1
+  (members, _), found = report.sets.classes(raw.probs), report.by_set
+  sets = np.array(['|'.join(np.array(names)[row]) for row in members])
+  for row in (r for r in found if r['site'] == risk.ALL and r['level'] == 0.9):
+    here = sets == row['set']
+    expected = here.sum(), (here & event).sum()
+    assert (row['num_examples'], row['num_events']) == expected, row
+  assert sum(row['num_examples'] for row in found) == 4 * len(event)
   low, high = trained.quantiles(run.test.x)
   inside = (low <= raw.probs) & (raw.probs <= high)
   assert inside.mean() > 0.95
