@@ -119,10 +119,12 @@ def _threshold_lines(sets):
 def _risk_lines(report):
   found = report.risk
   if report.has_few_events:
+    events, total = (
+      report.risks[0][k] for k in ('num_events', 'num_examples')
+    )
     yield (
-      f'warning: {report.risks[0]["num_events"]} examples have the event: '
-      f'below {risk.MIN_EVENTS} with and without it, the statistics of the '
-      'risk are rough'
+      f'warning: {events} examples with and {total - events} without the event:'
+      f' below {risk.MIN_EVENTS}, the statistics of the risk are rough'
     )
   yield (
     f'risk of {report.event}: an example is positive from {found.threshold:g} '
