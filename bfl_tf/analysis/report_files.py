@@ -119,9 +119,7 @@ def _threshold_lines(sets):
 def _risk_lines(report):
   found = report.risk
   if report.has_few_events:
-    events, total = (
-      report.risks[0][k] for k in ('num_events', 'num_examples')
-    )
+    events, total = (report.risks[0][k] for k in ('num_events', 'num_examples'))
     yield (
       f'warning: {events} examples with and {total - events} without the event:'
       f' below {risk.MIN_EVENTS}, the statistics of the risk are rough'

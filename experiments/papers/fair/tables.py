@@ -144,9 +144,7 @@ def overview(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
   """
   every = losses([row for own in rows.values() for row in own])
   ranks = every.rank().mean(axis=1)
-  columns = {
-    task: _cells(own, SCORES, ['nll']) for task, own in rows.items()
-  }
+  columns = {task: _cells(own, SCORES, ['nll']) for task, own in rows.items()}
   methods = {method for column in columns.values() for method in column}
   cells = {
     method: [
