@@ -55,8 +55,8 @@ def predict(
       mixtures.add(f'w{name}', member, shares[len(members[name])])
     members[name].append(likelihood.member_arrays(member, y))
   stacked = {
-    name: {key: np.stack([each[key] for each in made]) for key in made[0]}
-    for name, made in members.items()
+    name: {key: np.stack([each[key] for each in arrays]) for key in arrays[0]}
+    for name, arrays in members.items()
   }
   return Predicted(_unions(mixtures, groups, len(y)), stacked, rejected)
 
