@@ -435,10 +435,10 @@ class Trained:
     Returns:
       `[num_levels, num_examples, num_classes]`.
     """
-    found: Any = map(self.of_moments, self.samples(x, num_samples))
+    predictions: Any = map(self.of_moments, self.samples(x, num_samples))
     if calibrated:
-      found = (self.calibrated(each, site) for each in found)
-    return np.quantile([each.probs for each in found], levels, axis=0)
+      predictions = (self.calibrated(each, site) for each in predictions)
+    return np.quantile([each.probs for each in predictions], levels, axis=0)
 
   def calibrated(
     self, prediction: AnyPrediction, site: str = ''
@@ -601,9 +601,9 @@ class Ensemble(Trained):
   def predictive(self, x, num_samples=None, seed=None):
     mixtures = training.Mixtures(self.likelihood)
     for run in self.runs:
-      found = run.predictive(x, num_samples, seed)
-      if not mixtures.add('runs', found):
-        return found  # It is not finite.
+      predictive = run.predictive(x, num_samples, seed)
+      if not mixtures.add('runs', predictive):
+        return predictive  # It is not finite.
     return mixtures.union(['runs'])
 
   def num_samples(self, wanted=None):

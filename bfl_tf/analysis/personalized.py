@@ -102,21 +102,21 @@ def train(
 
 
 def _with_sets(run, models, rule) -> Iterator[Personalized]:
-  held = run.calibration
-  shares = dict(held.sites) if held else {}
+  calibration = run.calibration
+  shares = dict(calibration.sites) if calibration else {}
   for site, model in models:
     rows = shares.get(site, np.zeros(0, int))
-    found = Personalized(site, model, None)
+    site_model = Personalized(site, model, None)
     if rule and len(rows):
-      share, rows = held.take(rows[::2]), rows[1::2]
+      share, rows = calibration.take(rows[::2]), rows[1::2]
       projected, weight = projection.project(run.trained, model, rule, share)
-      found = Personalized(site, projected, None, model, weight)
+      site_model = Personalized(site, projected, None, model, weight)
     if len(rows):
-      own = run.trained.replace(found.model)
-      share = held.take(rows)
+      own = run.trained.replace(site_model.model)
+      share = calibration.take(rows)
       counts = run.held_counts(share, own.predict(share.x))
-      found = found._replace(sets=run.sets(counts))
-    yield found
+      site_model = site_model._replace(sets=run.sets(counts))
+    yield site_model
 
 
 def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
@@ -127,7 +127,7 @@ def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
   """Returns the folder of a site's personalized model."""
   return models_folder(run_dir) / _NOT_IN_NAMES.sub(
-    lambda found: f'%{ord(found[0]):02X}', site
+    lambda match: f'%{ord(match[0]):02X}', site
   )
 
 
