@@ -70,8 +70,8 @@ def contributions(
 
 def absent(directory: str | os.PathLike) -> list[str]:
   """Returns the clients without an accepted update: `Celle: 0 of 4 rounds`."""
-  found = contributions(directory)
-  return [f'{c}: 0 of {n} rounds' for c, (taken, n) in found.items()
+  rounds = contributions(directory)
+  return [f'{c}: 0 of {n} rounds' for c, (taken, n) in rounds.items()
           if not taken]  # fmt: skip
 
 
@@ -97,8 +97,8 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    found = [*self.path.iterdir()] if self.path.is_dir() else []
-    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
+    paths = [*self.path.iterdir()] if self.path.is_dir() else []
+    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in paths):
       self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
@@ -191,8 +191,8 @@ class RunDirectory:
         'or choose another directory.'
       ) from None
     try:
-      found = [*self.path.rglob(_UNFINISHED)]
-      self._remove(str(path.relative_to(self.path)) for path in found)
+      paths = [*self.path.rglob(_UNFINISHED)]
+      self._remove(str(path.relative_to(self.path)) for path in paths)
       yield
     finally:
       try:

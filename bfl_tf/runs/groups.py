@@ -41,10 +41,10 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
   for path in map(pathlib.Path, paths):
     config = flags_file.read_config(path)
     settings = settings_of(config) | flags_file.digests(path)
-    found = [group for group in groups if group.settings == settings]
-    if not found:
+    matches = [group for group in groups if group.settings == settings]
+    if not matches:
       groups.append(Group(settings))
-    group = (found or groups[-1:])[0]
+    group = (matches or groups[-1:])[0]
     if config.seed in group.runs:
       raise ValueError(
         f'{path} and {group.runs[config.seed]} are the same run: remove one.'
@@ -71,7 +71,7 @@ def differing(groups: Sequence[Group]) -> list[str]:
   """
   keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
-  differ = [key for key, found in texts.items() if len(found) > 1]
+  differ = [key for key, values in texts.items() if len(values) > 1]
   shared = [key for key in differ if None not in texts[key]]
   varied = [key for key in differ if len(texts[key] - {None}) > 1]
   name = [key for key in shared if key == 'method']
