@@ -58,10 +58,10 @@ def num_nodes(config: Config) -> int:
   """
   # Two orders per process keep it busy. With a deadline there are no more,
   # because it starts when the order is sent.
-  found = 2 * training.bounded(config.num_workers)
+  number = 2 * training.bounded(config.num_workers)
   if not config.client_timeout:
-    found = max(found, _NUM_NODES)
-  return min(config.num_clients, found)
+    number = max(number, _NUM_NODES)
+  return min(config.num_clients, number)
 
 
 def _print(line):

@@ -122,13 +122,13 @@ def _submit(connection, settings):
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
-  found = subprocess.run(
+  process = subprocess.run(
     [_FLWR, *arguments, '--format', 'json'],
     stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
   )  # fmt: skip
-  answer = json.loads(found.stdout or '{}')
+  answer = json.loads(process.stdout or '{}')
   if not answer.get('success'):
-    why = answer.get('error-message', f'flwr ended with {found.returncode}')
+    why = answer.get('error-message', f'flwr ended with {process.returncode}')
     raise error(f'--superlink={connection}: {" ".join(why.split())}')
   return answer
 
