@@ -98,10 +98,10 @@ class Swag(Local):
   def check(self, facts):
     least = max(2, self.rank) if self.fits_scale else 1
     for client, steps, _ in facts.trainings:
-      found = self.collections(steps)
+      count = self.collections(steps)
       facts.need(
-        found >= least,
-        f'at least {least} sets of weights, and collects {found} in the '
+        count >= least,
+        f'at least {least} sets of weights, and collects {count} in the '
         f'{steps} steps of client {client}: raise --local_epochs, or lower '
         '--swag.period or --swag.rank',
       )

@@ -56,12 +56,12 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   ends = np.append(ordered[1:] > ordered[:-1], True)
   accuracy, retained = curve.accuracy[ends], curve.retained[ends]
   # The tolerance is for rounding: in floats, 1 - 19/20 exceeds 0.05.
-  kept = retained[1 - accuracy <= _RISK + 1e-9]
+  coverage = retained[1 - accuracy <= _RISK + 1e-9]
   return Selective(
     area=1 - curve.area,
     excess=best.area - curve.area,
     accuracy_at=float(accuracy[retained >= _COVERAGE - 1e-9][0]),
-    coverage_at=float(kept[-1]) if kept.size else 0.0,
+    coverage_at=float(coverage[-1]) if coverage.size else 0.0,
   )
 
 
@@ -91,12 +91,12 @@ def selective_errors(
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   errors = np.asarray(errors, np.float64)
   count = math.ceil(_COVERAGE * errors.size - 1e-9)
-  kept = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
+  retained = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
   correlation = 0.0
   if np.ptp(uncertainty) and np.ptp(errors):
     correlation = float(stats.spearmanr(uncertainty, errors).statistic)
   rmse, rmse_of_kept = (
-    float(np.sqrt(np.mean(np.square(each)))) for each in (errors, kept)
+    float(np.sqrt(np.mean(np.square(each)))) for each in (errors, retained)
   )
   return SelectiveErrors(rmse, rmse_of_kept, correlation)
 
