@@ -28,7 +28,7 @@ from bfl_tf.runs.directory import RunDirectory
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
 
 
-class Personalized(NamedTuple):
+class PersonalizedModel(NamedTuple):
   """A personalized model of a site.
 
   Attributes:
@@ -45,7 +45,7 @@ class Personalized(NamedTuple):
 
 def train(
   run: loading.LoadedRun, state: State, epochs: int, rule: str = ''
-) -> Iterator[Personalized]:
+) -> Iterator[PersonalizedModel]:
   """Trains a personalized model for each site on its own examples.
 
   This is one more local training, with the plan `Plan.for_one_site`. The prior
@@ -101,16 +101,16 @@ def train(
   return _with_sets(run, models, rule)
 
 
-def _with_sets(run, models, rule) -> Iterator[Personalized]:
+def _with_sets(run, models, rule) -> Iterator[PersonalizedModel]:
   calibration = run.calibration
   shares = dict(calibration.sites) if calibration else {}
   for site, model in models:
     rows = shares.get(site, np.zeros(0, int))
-    site_model = Personalized(site, model, None)
+    site_model = PersonalizedModel(site, model, None)
     if rule and len(rows):
       share, rows = calibration.take(rows[::2]), rows[1::2]
       projected, weight = projection.project(run.trained, model, rule, share)
-      site_model = Personalized(site, projected, None, model, weight)
+      site_model = PersonalizedModel(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(site_model.model)
       share = calibration.take(rows)
@@ -134,9 +134,9 @@ def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
 def save(
   run_dir: str | os.PathLike,
   trained: Trained,
-  personalized: Iterable[Personalized],
+  personalized: Iterable[PersonalizedModel],
   epochs: int,
-) -> Iterator[Personalized]:
+) -> Iterator[PersonalizedModel]:
   """Writes personalized models and yields them, one in memory at a time.
 
   `bfl_tf.load`, `bfl-tf predict` and `bfl-tf export` accept a site's folder

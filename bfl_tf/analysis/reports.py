@@ -151,7 +151,7 @@ def interval(share: float, total: int) -> tuple[float, float]:
 
 def report(
   run: loading.LoadedRun,
-  personalized: Iterable[personalized.Personalized] = (),
+  personalized: Iterable[personalized.PersonalizedModel] = (),
   calibrated: bool = False,
   choice: risk_lib.Risk = risk_lib.DEFAULT,
 ) -> Report:

@@ -18,7 +18,7 @@ class RoundScores(NamedTuple):
 
   scores: dict[str, Any]
   predictive: training.Predictive
-  groups: ensembles.Predicted | None
+  groups: ensembles.GroupPredictions | None
   personal: Sequence[dict[str, Any]] = ()
 
 

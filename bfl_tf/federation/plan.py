@@ -342,7 +342,7 @@ class Plan:
     }
 
   @functools.cached_property
-  def traced(self) -> training.Traced:
+  def traced(self) -> training.TraceResult:
     """The trace of the client parts, with the shapes of an update.
 
     Memories and slots keep their initial shapes.

@@ -44,7 +44,7 @@ class ServerError(RuntimeError):
 def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   """Runs a config or an evaluation; its error also ends Flower's run."""
   try:
-    with contextlib.redirect_stdout(_Marked(sys.stdout)):
+    with contextlib.redirect_stdout(_MarkedStream(sys.stdout)):
       do = _score if context.run_config['ask'] else _execute
       do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
@@ -109,7 +109,7 @@ def _score(grid, settings):
     report_files.write(path, report)
     effects = coefficients.write(path, trained)
   for line in (*effects, *report_files.lines(path, report, of_nodes=True)):
-    # `_Marked` does not mark empty lines, and unmarked lines are not shown.
+    # `_MarkedStream` marks no empty lines, and unmarked lines are not shown.
     print(line or ' ')
 
 
@@ -182,7 +182,7 @@ def with_summaries(
   )
 
 
-class _Marked:
+class _MarkedStream:
   """A stream that marks its lines, to distinguish them from Flower's own."""
 
   def __init__(self, stream):

@@ -29,7 +29,7 @@ from bfl_tf.server import pooling
 from bfl_tf.startup import tf
 
 
-class Collected(NamedTuple):
+class WeightStatistics(NamedTuple):
   """Statistics of the collected weights.
 
   Attributes:
@@ -110,7 +110,7 @@ class Swag(Local):
     zeros = tf.zeros_like(ctx.broadcast.mean)
     columns = tf.tile(zeros[tf.newaxis], [self.rank, 1])
     square = zeros if self.fits_scale else tf.zeros([0], zeros.dtype)
-    return Start(ctx.start, Collected(0.0, zeros, square, columns))
+    return Start(ctx.start, WeightStatistics(0.0, zeros, square, columns))
 
   def after(self, mean, carry, step):
     taken = step.index + 1
@@ -136,7 +136,7 @@ class Swag(Local):
       square += (mean - before) * deviation
     if self.rank:
       columns = tf.concat([columns[1:], deviation[tf.newaxis]], 0)
-    return Collected(count, average, square, columns)
+    return WeightStatistics(count, average, square, columns)
 
   def end(self, model, carry, trace):
     model = model.replace_mean(carry.average)

@@ -24,7 +24,7 @@ from bfl_tf.metrics import curves, predictive
 _COVERAGE, _RISK = 0.8, 0.05
 
 
-class Selective(NamedTuple):
+class Abstention(NamedTuple):
   """Accuracy gained by abstaining on uncertain examples.
 
   Attributes:
@@ -43,7 +43,7 @@ class Selective(NamedTuple):
   coverage_at: float
 
 
-def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
+def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Abstention:
   """Scores an uncertainty as a criterion for abstention.
 
   Args:
@@ -57,7 +57,7 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   accuracy, retained = curve.accuracy[ends], curve.retained[ends]
   # The tolerance is for rounding: in floats, 1 - 19/20 exceeds 0.05.
   coverage = retained[1 - accuracy <= _RISK + 1e-9]
-  return Selective(
+  return Abstention(
     area=1 - curve.area,
     excess=best.area - curve.area,
     accuracy_at=float(accuracy[retained >= _COVERAGE - 1e-9][0]),

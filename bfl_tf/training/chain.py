@@ -24,7 +24,7 @@ class Chain:
   def __init__(self, parts: Sequence[parts_lib.Local]):
     """Makes the chain of all parts."""
     self.parts = tuple(part for part in parts if not part.is_second)
-    self.seconds = {part.name: _One(part) for part in parts if part.is_second}
+    self.seconds = {p.name: _SecondChain(p) for p in parts if p.is_second}
     providers = [part for part in self.parts if part.has('prior')]
     if len(providers) > 1:
       names = ' and '.join(part.name for part in providers)
@@ -117,7 +117,7 @@ class Chain:
     return tasks.Result(model, extras, memory, trace)
 
 
-class _One(Chain):
+class _SecondChain(Chain):
   """The chain of a second training, with one part."""
 
   def __init__(self, part):

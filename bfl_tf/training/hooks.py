@@ -12,7 +12,7 @@ from bfl_tf.training import tasks
 from bfl_tf.training.chain import Chain
 
 
-class Traced(NamedTuple):
+class TraceResult(NamedTuple):
   """Result of `trace`.
 
   Attributes:
@@ -37,7 +37,7 @@ def trace(
   memory: Any,
   checks_hooks: bool = True,
   rank: int = 0,
-) -> Traced:
+) -> TraceResult:
   """Traces the hooks of client parts that have the layout.
 
   Args:
@@ -78,7 +78,7 @@ def trace(
   )
   model = start._replace(factor=factor)
   of_trace = _trace_spec()._replace(report=report)
-  return Traced(
+  return TraceResult(
     tasks.Result(model, extras, of_client, of_trace),
     frozenset(chain.start_changed_by),
     frozenset(chain.model_changed_by),
