@@ -12,7 +12,7 @@ from typing import Any
 from bfl_tf import files, metrics, run_files
 from bfl_tf.analysis import loading, model, uncertainty
 from bfl_tf.federation import evaluation, experiment, personal
-from bfl_tf.runs import checkpoints, directory, flags_file, tables
+from bfl_tf.runs import checkpoints, directory, run_config, tables
 
 _COSTS = ('bytes_up', 'bytes_down', 'train_seconds')
 
@@ -36,7 +36,7 @@ def write(
   calibration = loading.for_thresholds(ensemble, run.dataset)
   run = run._replace(trained=ensemble, calibration=calibration)
   for each, member in zip(paths, ensemble.runs):
-    flags_file.check_unchanged(each, member.config)
+    run_config.check_unchanged(each, member.config)
   predictive = ensemble.predictive(run.test.x)
   arrays = ensemble.of_moments(predictive)._asdict()
   summaries = [run_files.read_summary(each) for each in paths]
@@ -82,7 +82,7 @@ def write(
       checkpoints.save(member.state._replace(memories=memories), copy)
     for name in (run_files.TASK, run_files.PARTITION):
       shutil.copyfile(paths[0] / name, draft / name)
-    text = flags_file.text(ensemble.config)
+    text = run_config.text(ensemble.config)
     files.write_text(draft / run_files.FLAGS, text)
     tables.write_csv(draft / run_files.METRICS, rows)
     place = directory.RunDirectory(draft)

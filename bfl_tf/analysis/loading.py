@@ -12,7 +12,7 @@ from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
 from bfl_tf.federation import evaluation, run_data
-from bfl_tf.runs import directory, flags_file, task
+from bfl_tf.runs import directory, run_config, task
 
 
 class LoadedRun(NamedTuple):
@@ -101,7 +101,7 @@ def load_run(
   trained = model.without_report(run_dir)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
-  flags_file.check_unchanged(path, config)
+  run_config.check_unchanged(path, config)
   dataset = run_data.load(config)
   data_task = task.Task.of(dataset)
   of_nodes = (path / run_files.NODES).exists()

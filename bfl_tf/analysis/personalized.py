@@ -21,7 +21,7 @@ from bfl_tf.federation import engine, run_data
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
-from bfl_tf.runs import checkpoints, flags_file
+from bfl_tf.runs import checkpoints, run_config
 from bfl_tf.runs.directory import RunDirectory
 
 # Characters that some systems forbid in file names, and a leading dot.
@@ -164,7 +164,7 @@ def _write(path, trained, own, epochs):
   if trained.factor is not None:
     # A fitted factor is in the summary of the run, which a site does not have.
     config = config.replace(posterior_factor=trained.factor)
-  files.write_text(path / run_files.FLAGS, flags_file.text(config))
+  files.write_text(path / run_files.FLAGS, run_config.text(config))
   if own.sets:
     prediction_sets.write(path, own.sets)
   state = State(trained.config.num_rounds, own.model, {}, {})

@@ -37,7 +37,7 @@ from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
 from bfl_tf.flower import client_state, data_summaries, messages
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 from bfl_tf.runs.task import Task
 
 # Settings of the node's owner; they describe the node's own file.
@@ -219,7 +219,7 @@ def of(
 
 def read(flags: str, own: OwnFile) -> tuple[Config, Dataset]:
   """Returns the config and the examples of a node."""
-  config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
+  config = run_config.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
     raise ValueError(
       f'--partition={config.partition}: a node with its own file is one '

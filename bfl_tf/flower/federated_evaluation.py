@@ -26,7 +26,7 @@ from bfl_tf.declare import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import data_summaries, messages, nodes
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 from bfl_tf.startup import tf
 
 # Replies are small, and nodes import TensorFlow slowly: many run in parallel.
@@ -135,7 +135,7 @@ class FederatedEvaluation:
     return dict(sorted(sums_by_client.items()))
 
   def _messages(self, share, sets) -> Iterator[tuple[int, flwr_app.Message]]:
-    flags = '\n'.join(flags_file.flag_lines(self.trained.config))
+    flags = '\n'.join(run_config.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.rejected))

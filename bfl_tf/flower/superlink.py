@@ -20,7 +20,7 @@ from typing import Any
 from bfl_tf.analysis import risk
 from bfl_tf.config.config import Config
 from bfl_tf.federation import stopping
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 
 _APP = pathlib.Path(__file__).parent / 'app'
 # The ServerApp prefixes the lines for the user with this mark.
@@ -50,7 +50,7 @@ def execute(
     ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
   """
-  flags = '\n'.join(flags_file.flag_lines(config))
+  flags = '\n'.join(run_config.flag_lines(config))
   path = directory.RunDirectory(output_dir, overwrite).path
   settings = {'flags': flags, 'output-dir': str(path)}
   _submit(connection, {**settings, 'overwrite': overwrite})

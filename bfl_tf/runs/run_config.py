@@ -1,4 +1,4 @@
-"""The file `flags.txt`, which identifies a run.
+"""The stored config of a run: its file `flags.txt`, which identifies it.
 
 It contains the version, one line per flag, and digests of data files and user
 code that flags name. Runs with other data or code are therefore different runs.
