@@ -279,8 +279,11 @@ def _trials(own):
 
 
 def _trial(config):
-  """Returns the config of a trial, which is scored after its last round."""
-  return config.replace(eval_every=config.num_rounds)
+  """Returns the config of a trial, with the scores that are needed only."""
+  needs_personal = 'personal' in _score(config)
+  return config.replace(
+    eval_every=config.num_rounds, personal_scores=needs_personal
+  )
 
 
 def _score(config):

@@ -80,8 +80,12 @@ def main(paths: Sequence[str]) -> None:
     print(f'{task}:', *lines, '', sep='\n')
   lines = [*_selected(_rows(folder / 'trials.csv'))]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
+  # Tasks of a few methods, such as centralized training, are not ranked.
+  names = {task: {r['method'] for r in rows} for task, rows in by_task.items()}
+  number = len(set().union(*names.values()))
+  by_task = {k: r for k, r in by_task.items() if len(names[k]) > number / 2}
   every = [row for rows in by_task.values() for row in rows]
-  print(*agreements(every), sep='\n')
+  print(*overview(by_task), '', *agreements(every), sep='\n')
   draw_ranks(every).savefig(folder / 'ranks.png')
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
@@ -126,12 +130,46 @@ def numbers(rows: Sequence[Row], column: str) -> Numbers:
 
 
 def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
-  """Yields the lines of a table, one row per method, the lowest NLL first.
+  """Yields the lines of a table, one row per method, the lowest NLL first."""
+  shown = [name for name in columns if any(row.get(name) for row in rows)]
+  headers = (columns[name][0] for name in shown)
+  yield from _lines(headers, _cells(rows, columns, shown))
+
+
+def overview(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+  """Yields the lines of a table of NLL by task, the best mean rank first.
+
+  The rank is the mean over all pairs of a task and a seed. A method without a
+  row for one of them has no rank.
+  """
+  every = losses([row for own in rows.values() for row in own])
+  ranks = every.rank().mean(axis=1)
+  columns = {task: _cells(own, SCORES, ['nll']) for task, own in rows.items()}
+  methods = {method for column in columns.values() for method in column}
+  cells = {
+    method: [
+      f'{ranks[method]:.1f}' if method in ranks else '-',
+      *(column.get(method, ['-'])[0] for column in columns.values()),
+    ]
+    for method in sorted(methods, key=lambda each: ranks.get(each, math.inf))
+  }
+  yield from _lines(['mean rank', *rows], cells)
+
+
+def _lines(headers, cells):
+  headers = ['method', *headers]
+  yield f'| {" | ".join(headers)} |'
+  yield '|' + '---|' * len(headers)
+  for method, row in cells.items():
+    yield f'| {method} | {" | ".join(row)} |'
+
+
+def _cells(rows, columns, shown) -> dict[str, list[str]]:
+  """Returns the cells of each method, the lowest NLL first.
 
   Tested scores have a standard error. An asterisk marks a significant
   difference from FedAvg, as in `bfl-tf compare`.
   """
-  shown = [name for name in columns if any(row.get(name) for row in rows)]
   by_method: dict[str, groups.Group] = {}
   for row in rows:
     group = by_method.setdefault(
@@ -144,11 +182,10 @@ def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
   found: dict[str, dict[str, dict[str, Any]]] = {}
   for line in comparison.rows(by_method, ['nll', *shown], base, ['method']):
     found.setdefault(line['setting'], {})[line['score']] = line
-  yield f'| method | {" | ".join(columns[name][0] for name in shown)} |'
-  yield '|' + '---|' * (len(shown) + 1)
-  for method in sorted(found, key=lambda name: _loss(found[name]['nll'])):
-    cells = [_cell(found[method][name], columns[name]) for name in shown]
-    yield f'| {method} | {" | ".join(cells)} |'
+  return {
+    method: [_cell(found[method][name], columns[name]) for name in shown]
+    for method in sorted(found, key=lambda name: _loss(found[name]['nll']))
+  }
 
 
 def _loss(line) -> float:
