@@ -344,8 +344,8 @@ def numpy(tree: Any) -> Any:
   if isinstance(tree, Mapping):
     return {key: numpy(value) for key, value in tree.items()}
   if isinstance(tree, tuple):
-    made = [numpy(value) for value in tree]
-    return type(tree)(*made) if hasattr(tree, '_fields') else tuple(made)
+    arrays = [numpy(value) for value in tree]
+    return type(tree)(*arrays) if hasattr(tree, '_fields') else tuple(arrays)
   return tree if tree is None else np.asarray(tree)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from bfl_tf import files
 
 # Files of a run.
-FLAGS = 'flags.txt'  # runs.flags_file -> runs.flags_file.read_config
+FLAGS = 'flags.txt'  # runs.run_config -> runs.run_config.read_config
 TASK = 'task.json'  # runs.task -> runs.task.read
 # Secret of a private run, which is in no export: it can remove the noise.
 SECRET = 'secret.key'  # runs.run -> runs.directory

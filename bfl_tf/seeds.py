@@ -65,8 +65,8 @@ def uniform(shape, seed: tf.Tensor, dtype='float32') -> tf.Tensor:
   if tf.as_dtype(dtype) != tf.float32:
     # The algorithm is fixed, because the default differs between devices.
     return tf.random.stateless_uniform(shape, seed, dtype=dtype, alg='philox')
-  kept = tf.bitwise.bitwise_and(bits(shape, seed), 2**23 - 1)
-  return tf.cast(kept, tf.float32) * 2.0**-23
+  mantissa = tf.bitwise.bitwise_and(bits(shape, seed), 2**23 - 1)
+  return tf.cast(mantissa, tf.float32) * 2.0**-23
 
 
 def split(seed: tf.Tensor) -> tf.Tensor:

@@ -50,7 +50,7 @@ def import_all() -> None:
     importlib.import_module(name)
 
 
-class Lazy(types.ModuleType):
+class LazyModule(types.ModuleType):
   """A module that is imported when one of its attributes is first used."""
 
   def __getattr__(self, name: str) -> Any:
@@ -67,4 +67,4 @@ _MODULES = (
   'tf_keras',
 )
 if not TYPE_CHECKING:
-  tf, tfd, tfp, tf_keras = map(Lazy, _MODULES)
+  tf, tfd, tfp, tf_keras = map(LazyModule, _MODULES)

@@ -74,15 +74,15 @@ def collected(
   """Returns the sums of one client."""
   terms: dict[str, Any] = {'weight': weight, 'count': 1.0}
   terms |= part.terms(update, weight, broadcast)
-  kept = {k: v.value for k, v in terms.items() if isinstance(v, parts.Keep)}
+  values = {k: v.value for k, v in terms.items() if isinstance(v, parts.Keep)}
   return Sums(
     max_weight=weight,
     vectors={
       name: np.asarray(term, np.float64)[np.newaxis]
       for name, term in terms.items()
-      if name not in kept
+      if name not in values
     },
-    tables={name: {update.client_id: value} for name, value in kept.items()},
+    tables={name: {update.client_id: value} for name, value in values.items()},
   )
 
 

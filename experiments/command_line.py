@@ -197,7 +197,7 @@ def watching(connection: str) -> Iterator[None]:
 
 def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
   """Reports an interrupt and exits with code 130, or 143 if terminated."""
-  code = 143 if isinstance(stop, federation.Terminated) else 130
+  code = 143 if isinstance(stop, federation.Termination) else 130
   text = str(stop) or 'interrupted'
   text = text if hint in text else f'{text}: {hint}'
   if code == 143:
@@ -240,7 +240,7 @@ def _end_with(text) -> typing.NoReturn:
 
 def _terminate(*unused):
   signal.alarm(_GRACE_SECONDS)
-  raise federation.Terminated('terminated')
+  raise federation.Termination('terminated')
 
 
 def _parse(module, arguments):

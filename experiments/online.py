@@ -13,7 +13,7 @@ from absl import flags
 from bfl_tf import analysis, federation, metrics, run_files
 from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
-from bfl_tf.runs import checkpoints, flags_file
+from bfl_tf.runs import checkpoints, run_config
 from experiments import command_line, finished
 
 flags.adopt_module_key_flags(finished)
@@ -49,7 +49,7 @@ def main() -> None:
 
 def _changed(path, change):
   trained = analysis.load(path)
-  flags_file.check_unchanged(path, trained.config)
+  run_config.check_unchanged(path, trained.config)
   # Without the lock, a concurrent change could be lost.
   with finished.locked(path):
     changed = path / run_files.ONLINE

@@ -132,7 +132,7 @@ def _report(path, choice):
   risk.check(choice, run.trained.task.classes, has_held)
   for note in run.dataset.notes:
     print(note)
-  own: Iterable[personalized.Personalized] = ()
+  own: Iterable[personalized.PersonalizedModel] = ()
   if _EPOCHS.value:
     state = run.trained.state
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)

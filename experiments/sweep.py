@@ -115,7 +115,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
 class _Study(NamedTuple):
   """The flags, settings and tables of this study."""
 
-  given: search_space.Given
+  given: search_space.GivenFlags
   space: search_space.Space
   root: pathlib.Path
   tried: study_table.StudyTable
@@ -231,7 +231,7 @@ def _read() -> _Study:
   fixed, typed = command_line.given()
   is_given = 'output_dir' in typed
   root = pathlib.Path(_OUTPUT_DIR.value if is_given else 'runs/sweep')
-  given = search_space.Given(fixed, typed, _MATCH_EPOCHS.value)
+  given = search_space.GivenFlags(fixed, typed, _MATCH_EPOCHS.value)
   space = search_space.space(given, _GRID.value)
   plans = map(plan.Plan.of, space.configs.values())
   if any(map(personal.makes_models, plans)):

@@ -52,25 +52,25 @@ def table(trained: model.Trained) -> list[dict[str, Any]]:
   }
   rows = []
   for name, effect, offset in _effects(trained):
-    found, scale = _moments(trained.weights, np.kron(linear, effect))
-    found[0] += offset
+    loc, scale = _moments(trained.weights, np.kron(linear, effect))
+    loc[0] += offset
     half = metrics.half_width(_LEVEL) * scale
-    lower, upper = found - half, found + half
+    lower, upper = loc - half, loc + half
     for at, feature in enumerate(to_units):
       row: dict[str, Any] = {'class': name} if name else {}
       row |= {
         'feature': feature,
-        'coefficient': found[at],
+        'coefficient': loc[at],
         'standard_deviation': scale[at],
         'lower': lower[at],
         'upper': upper[at],
       }
       if not task.is_numeric:
         with np.errstate(over='ignore'):
-          odds = np.exp([found[at], lower[at], upper[at]])
+          odds = np.exp([loc[at], lower[at], upper[at]])
         row |= dict(zip(('odds_ratio', 'odds_lower', 'odds_upper'), odds))
       if std.get(feature):
-        row['per_std'] = found[at] * std[feature]
+        row['per_std'] = loc[at] * std[feature]
       rows.append(row)
   return rows
 
@@ -80,7 +80,7 @@ def linear_map(task: task_lib.Task) -> dict[str, np.ndarray]:
   std = np.array(task.std, float)
   per_unit = np.pad(np.diag(1 / std), ((0, 0), (0, 1)))
   intercept = np.r_[-np.array(task.mean) / std, 1.0]
-  found = {'intercept': intercept}
+  rows = {'intercept': intercept}
   features = _features(task)
   # The first category of each column.
   references: dict[str, int] = {}
@@ -92,13 +92,13 @@ def linear_map(task: task_lib.Task) -> dict[str, np.ndarray]:
     if at == reference:
       intercept += per_unit[at]
     elif reference is None:
-      found[column if value is None else f'{column} is missing'] = per_unit[at]
+      rows[column if value is None else f'{column} is missing'] = per_unit[at]
     else:
       name = (
         f'{column} = {value or "missing"} ({task.features[reference].value})'
       )
-      found[name] = per_unit[at] - per_unit[reference]
-  return found
+      rows[name] = per_unit[at] - per_unit[reference]
+  return rows
 
 
 def _features(task) -> Sequence[data.Feature]:

@@ -12,7 +12,7 @@ from typing import Any
 from bfl_tf import files, metrics, run_files
 from bfl_tf.analysis import loading, model, uncertainty
 from bfl_tf.federation import evaluation, experiment, personal
-from bfl_tf.runs import checkpoints, directory, flags_file, tables
+from bfl_tf.runs import checkpoints, directory, run_config, tables
 
 _COSTS = ('bytes_up', 'bytes_down', 'train_seconds')
 
@@ -33,20 +33,20 @@ def write(
     raise ValueError(f'{path} exists: choose a new folder.')
   ensemble: Any = model.load(paths)
   run = loading.load_run(paths[0])
-  held = loading.for_thresholds(ensemble, run.dataset)
-  run = run._replace(trained=ensemble, calibration=held)
+  calibration = loading.for_thresholds(ensemble, run.dataset)
+  run = run._replace(trained=ensemble, calibration=calibration)
   for each, member in zip(paths, ensemble.runs):
-    flags_file.check_unchanged(each, member.config)
+    run_config.check_unchanged(each, member.config)
   predictive = ensemble.predictive(run.test.x)
   arrays = ensemble.of_moments(predictive)._asdict()
   summaries = [run_files.read_summary(each) for each in paths]
   scores = _scores(run, predictive)
   if all('personal_nll' in each['final'] for each in summaries):
     scores |= _personal_scores(run)
-  found = [tables.read(each / run_files.METRICS) for each in paths]
+  histories = [tables.read(each / run_files.METRICS) for each in paths]
   rows = [
     {name: sum(row.get(name, 0) for row in of_round) for name in _COSTS}
-    for of_round in itertools.zip_longest(*found, fillvalue={})
+    for of_round in itertools.zip_longest(*histories, fillvalue={})
   ]
   rows = [{'round': number, **row} for number, row in enumerate(rows)]
   rows[-1] |= scores
@@ -71,25 +71,25 @@ def write(
     summary['temperature'] = fitted
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
-    made = pathlib.Path(scratch) / 'made'
+    draft = pathlib.Path(scratch) / 'draft'
     for number, (source, member) in enumerate(zip(paths, ensemble.runs)):
-      copy = made / run_files.ENSEMBLE / str(number)
+      copy = draft / run_files.ENSEMBLE / str(number)
       copy.mkdir(parents=True)
       for name in (run_files.FLAGS, run_files.TASK):
         shutil.copyfile(source / name, copy / name)
       # Only personal models need the memories of the clients.
-      kept = member.state.memories if ensemble.has_personal_models else {}
-      checkpoints.save(member.state._replace(memories=kept), copy)
+      memories = member.state.memories if ensemble.has_personal_models else {}
+      checkpoints.save(member.state._replace(memories=memories), copy)
     for name in (run_files.TASK, run_files.PARTITION):
-      shutil.copyfile(paths[0] / name, made / name)
-    text = flags_file.text(ensemble.config)
-    files.write_text(made / run_files.FLAGS, text)
-    tables.write_csv(made / run_files.METRICS, rows)
-    place = directory.RunDirectory(made)
+      shutil.copyfile(paths[0] / name, draft / name)
+    text = run_config.text(ensemble.config)
+    files.write_text(draft / run_files.FLAGS, text)
+    tables.write_csv(draft / run_files.METRICS, rows)
+    place = directory.RunDirectory(draft)
     place.write_arrays('predictions', labels=run.test.y, **arrays)
     text = json.dumps(summary, indent=2)
-    files.write_text(made / run_files.SUMMARY, f'{text}\n')
-    os.replace(made, path)
+    files.write_text(draft / run_files.SUMMARY, f'{text}\n')
+    os.replace(draft, path)
   return summary
 
 
@@ -99,8 +99,8 @@ def _scores(run, predictive) -> dict[str, float]:
   of_test = trained.likelihood, predictive, run.test.y
   scores = evaluation.of_test(trained.config, dataset, *of_test)
   if len(dataset.validation.y):
-    found = _score(trained, dataset.validation)
-    scores |= {f'validation_{name}': value for name, value in found.items()}
+    for name, value in _score(trained, dataset.validation).items():
+      scores[f'validation_{name}'] = value
   return scores
 
 
@@ -110,15 +110,15 @@ def _personal_scores(run) -> dict[str, float]:
   scores: dict[str, float] = {}
   pieces = experiment.Experiment.build(trained.config, dataset=run.dataset)
   for split, prefix in (('test', ''), ('validation', 'validation_')):
-    found = []
+    client_scores = []
     for client, rows in pieces.personal_rows(split).items():
       name, share = trained.clients[client], run.dataset.splits[split]
       own = [
         each.personal(name) if each.has_personal_models else each
         for each in trained.runs
       ]
-      found.append(_score(model.Ensemble(own), share.take(rows)))
-    scores |= personal.means(found, prefix)
+      client_scores.append(_score(model.Ensemble(own), share.take(rows)))
+    scores |= personal.means(client_scores, prefix)
   return scores
 
 

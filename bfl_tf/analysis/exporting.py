@@ -46,10 +46,10 @@ def export(
       counts[number] = 1
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
-    module, made = _Module(runs, counts), pathlib.Path(scratch) / 'made'
+    module, draft = _Module(runs, counts), pathlib.Path(scratch) / 'draft'
     signatures = {'serving_default': module.predict}
-    tf.saved_model.save(module, str(made / _NAME), signatures=signatures)
-    os.replace(made, path)
+    tf.saved_model.save(module, str(draft / _NAME), signatures=signatures)
+    os.replace(draft, path)
   return path / _NAME
 
 
@@ -69,11 +69,11 @@ class _Module(tf.Module):
     seeds = [tf.constant(run.draws()) for run in runs]
 
     def predict(x):
-      found = [
+      predictions = [
         predictor.batches(x, seed, count)
         for predictor, seed, count in zip(predictors, seeds, counts)
       ]
-      predictive = _mixture(found)
+      predictive = _mixture(predictions)
       uncertainty = {
         'aleatoric_uncertainty': predictive.aleatoric,
         'epistemic_uncertainty': predictive.epistemic,
@@ -102,9 +102,9 @@ class _Module(tf.Module):
     self.predict = tf.function(predict, input_signature=[spec])
 
 
-def _mixture(found):
+def _mixture(predictions):
   """Returns the mixture of predictions, as `training.Mixtures` in a graph."""
-  mean, *others = (tf.reduce_mean(values, 0) for values in zip(*found))
-  squares = [tf.square(each.mean - mean) for each in found]
+  mean, *others = (tf.reduce_mean(values, 0) for values in zip(*predictions))
+  squares = [tf.square(each.mean - mean) for each in predictions]
   others[1] += tf.reduce_sum(tf.reduce_mean(squares, 0), -1)
   return training.Predictive(mean, *others)

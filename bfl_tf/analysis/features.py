@@ -97,18 +97,18 @@ def arrays(
 ) -> Mapping[str, np.ndarray]:
   """Returns the arrays of an .npz file with the features of a data set."""
   train, test = dataset.train, dataset.test
-  found = {
+  content = {
     'x_train': network(train.x),
     'y_train': train.y,
     'x_test': network(test.x),
     'y_test': test.y,
   }
   if dataset.class_names:
-    found['class_names'] = np.array(dataset.class_names)
+    content['class_names'] = np.array(dataset.class_names)
   for name, split in (('client_ids', train), ('client_ids_test', test)):
     if split.ids is not None:
-      found[name] = np.asarray(split.ids)
-  return found
+      content[name] = np.asarray(split.ids)
+  return content
 
 
 def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
@@ -135,12 +135,12 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
       functools.partial(network, training=False),
       [tf.TensorSpec([None, *x.shape[1:]], x.dtype)],
     )
-  started, done, found = time.monotonic(), 0, []
+  started, done, features = time.monotonic(), 0, []
   for first in range(0, len(x), _PART):
     part = x[first : first + _PART]
     path = folder / f'{_digest(part, name, user_code.digest(name))}.npy'
     if not path.exists():
-      made = []
+      outputs = []
       for at in range(0, len(part), _SMALL):
         batch = part[at : at + _SMALL]
         values = np.asarray(user_code.call(flag, network, batch))
@@ -149,17 +149,17 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
             f'{flag} returned an array of shape {values.shape} for '
             f'{len(batch)} examples: return one row per example.'
           )
-        made.append(values.reshape(len(batch), -1).astype(np.float32))
+        outputs.append(values.reshape(len(batch), -1).astype(np.float32))
         done += len(batch)
         rate = done / (time.monotonic() - started)
         shown = f'{first + at + len(batch)} of {len(x)} examples'
         print(f'\r{shown}, {rate:.0f} per second ', end='', flush=True)
       folder.mkdir(parents=True, exist_ok=True)
       with files.replacing(path) as new, new.open('wb') as file:
-        np.save(file, np.concatenate(made))
-    found.append(np.load(path))
+        np.save(file, np.concatenate(outputs))
+    features.append(np.load(path))
   print()
-  return np.concatenate(found)
+  return np.concatenate(features)
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
@@ -189,6 +189,6 @@ def _unseen(x, seen):
 
 
 def _digest(example, *more):
-  found = hashlib.blake2b(example.tobytes(), digest_size=16)
-  found.update(repr(more).encode() if more else b'')
-  return found.hexdigest()
+  hasher = hashlib.blake2b(example.tobytes(), digest_size=16)
+  hasher.update(repr(more).encode() if more else b'')
+  return hasher.hexdigest()

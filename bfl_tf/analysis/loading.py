@@ -12,7 +12,7 @@ from bfl_tf import data, run_files
 from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
 from bfl_tf.federation import evaluation, run_data
-from bfl_tf.runs import directory, flags_file, task
+from bfl_tf.runs import directory, run_config, task
 
 
 class LoadedRun(NamedTuple):
@@ -35,9 +35,9 @@ class LoadedRun(NamedTuple):
     trained, sites = self.trained, share.sites
     if not (trained.needs_site and sites):
       return trained.predict(share.x)
-    found = [trained.personal(s).predict(share.x[rows]) for s, rows in sites]
+    outputs = [trained.personal(s).predict(share.x[rows]) for s, rows in sites]
     order = np.argsort(np.concatenate([rows for _, rows in sites]))
-    return type(found[0])(*(np.concatenate(v)[order] for v in zip(*found)))
+    return type(outputs[0])(*(np.concatenate(v)[order] for v in zip(*outputs)))
 
   def held_counts(
     self, share: data.Split, prediction: model.AnyPrediction | None = None
@@ -57,11 +57,11 @@ class LoadedRun(NamedTuple):
     }
 
   def sets(
-    self, held: Mapping[str, site_statistics.HeldCounts]
+    self, counts: Mapping[str, site_statistics.HeldCounts]
   ) -> prediction_sets.PredictionSets:
     """Returns prediction sets from the counts of sites."""
     return prediction_sets.PredictionSets.of(
-      {name: each.counts for name, each in held.items()},
+      {name: each.counts for name, each in counts.items()},
       self.trained.num_samples(),
       self.score,
       self.sets_by,
@@ -73,10 +73,10 @@ def for_thresholds(
   trained: model.Trained, dataset: data.Dataset
 ) -> data.Split | None:
   """Returns the calibration examples that did not choose a posterior factor."""
-  held, chosen = dataset.calibration, trained.config.posterior_factor < 0
-  if held is None or trained.factor is None or not chosen:
-    return held
-  return held if len(dataset.validation.y) else evaluation.halves(dataset)[1]
+  split, chosen = dataset.calibration, trained.config.posterior_factor < 0
+  if split is None or trained.factor is None or not chosen:
+    return split
+  return split if len(dataset.validation.y) else evaluation.halves(dataset)[1]
 
 
 def load_run(
@@ -101,20 +101,20 @@ def load_run(
   trained = model.without_report(run_dir)
   score = prediction_sets.RESIDUAL if trained.task.is_numeric else score
   config, path = trained.config, pathlib.Path(run_dir)
-  flags_file.check_unchanged(path, config)
+  run_config.check_unchanged(path, config)
   dataset = run_data.load(config)
-  found = task.Task.of(dataset)
+  data_task = task.Task.of(dataset)
   of_nodes = (path / run_files.NODES).exists()
-  if of_nodes and not trained.task.is_like(found):
+  if of_nodes and not trained.task.is_like(data_task):
     raise ValueError(
       f'{path}: its clients trained on files of their nodes, which are not on '
       'this machine. Use bfl-tf report with --superlink, or predict and '
       'export, which need no training data.'
     )
-  trained.task.check_examples(path, found)
+  trained.task.check_examples(path, data_task)
   dataset = shares.without_small_sites(dataset, 'test', min_site_examples)
-  held, test = for_thresholds(trained, dataset), dataset.test
-  if calibrate_on_test and held is not None:
+  calibration, test = for_thresholds(trained, dataset), dataset.test
+  if calibrate_on_test and calibration is not None:
     raise ValueError(
       f'{path} held out a calibration share: remove --calibrate_on_test.'
     )
@@ -122,6 +122,6 @@ def load_run(
     taken, rest = shares.hold_out(
       str(path), test, 'calibrate_on_test', calibrate_on_test
     )
-    held, test = test.take(taken), test.take(rest)
+    calibration, test = test.take(taken), test.take(rest)
   rounds = directory.contributions(path)
-  return LoadedRun(trained, dataset, held, test, score, sets_by, rounds)
+  return LoadedRun(trained, dataset, calibration, test, score, sets_by, rounds)

@@ -19,7 +19,7 @@ from bfl_tf.config.config import Config
 from bfl_tf.data import arrays, encoding, preprocessing
 from bfl_tf.federation import personal, plan, prediction
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, directory, flags_file
+from bfl_tf.runs import checkpoints, directory, run_config
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf, tf_keras, tfd
 
@@ -77,7 +77,7 @@ def without_report(run_dir: str | os.PathLike) -> Trained:
 
 def _read(path, clients=(), temperature=None, factor=None) -> Trained:
   """Reads flags, task and checkpoint of a run."""
-  config = flags_file.read_config(path)
+  config = run_config.read_config(path)
   if config.mixed_precision and not training.has_mixed_precision():
     # The run was trained on another machine.
     config = config.replace(mixed_precision=False)
@@ -121,7 +121,7 @@ def _together(paths) -> Ensemble:
         'ensemble needs runs with the same data.'
       )
     for other, before in zip(paths, runs[:number]):
-      if {*flags_file.differences(run.config, before.config)} <= {'data_seed'}:
+      if {*run_config.differences(run.config, before.config)} <= {'data_seed'}:
         raise ValueError(f'{path} and {other} are the same run: remove one.')
     if run.needs_site and not all(each.has_personal_models for each in runs):
       raise ValueError(
@@ -435,10 +435,10 @@ class Trained:
     Returns:
       `[num_levels, num_examples, num_classes]`.
     """
-    found: Any = map(self.of_moments, self.samples(x, num_samples))
+    predictions: Any = map(self.of_moments, self.samples(x, num_samples))
     if calibrated:
-      found = (self.calibrated(each, site) for each in found)
-    return np.quantile([each.probs for each in found], levels, axis=0)
+      predictions = (self.calibrated(each, site) for each in predictions)
+    return np.quantile([each.probs for each in predictions], levels, axis=0)
 
   def calibrated(
     self, prediction: AnyPrediction, site: str = ''
@@ -569,7 +569,7 @@ class Ensemble(Trained):
     label = f'ensemble of {len(runs)} {label.strip()}'
     self.config = first.config.labelled(label)
     for run in runs[1:]:
-      differ = flags_file.differences(run.config, first.config)
+      differ = run_config.differences(run.config, first.config)
       # Runs that differ in their seeds share compiled functions.
       if {*differ} <= {'seed', 'data_seed'}:
         run.__dict__['_predictors'] = first._predictors
@@ -601,9 +601,9 @@ class Ensemble(Trained):
   def predictive(self, x, num_samples=None, seed=None):
     mixtures = training.Mixtures(self.likelihood)
     for run in self.runs:
-      found = run.predictive(x, num_samples, seed)
-      if not mixtures.add('runs', found):
-        return found  # It is not finite.
+      predictive = run.predictive(x, num_samples, seed)
+      if not mixtures.add('runs', predictive):
+        return predictive  # It is not finite.
     return mixtures.union(['runs'])
 
   def num_samples(self, wanted=None):

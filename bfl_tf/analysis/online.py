@@ -67,8 +67,8 @@ def apply(
   Returns:
     Result of a round; `bytes_up` and `bytes_down` count this change alone.
   """
-  kept = members(state)
-  change.check(kept, experiment.config.num_clients)
+  updates = members(state)
+  change.check(updates, experiment.config.num_clients)
   engine.check_memories(state, experiment.plan.result_spec)
   # The state before the round whose updates are stored.
   start = weights.Weights(**state.slots['store_updates']['start'])
@@ -76,21 +76,21 @@ def apply(
   begin = state_lib.State(0, start, fresh, {})
   number = int(state.slots['store_updates']['changes']) + 1
   result = loop.federated_round(
-    experiment, begin, _Replay(state, kept, change, number)
+    experiment, begin, _Replay(state, updates, change, number)
   )
-  slots, info, found = result.state.slots, result.info, members(result.state)
+  info, new_updates = result.info, members(result.state)
   newcomer = {change.client} if change.kind != 'remove' else set()
-  if set(found) != set(kept) - {change.client} | newcomer:
+  if set(new_updates) != set(updates) - {change.client} | newcomer:
     raise ValueError(
       f'--{change.kind}={change.client}: an update was rejected '
       f'({info["rejected_reasons"]}). Nothing has changed.'
     )
-  info['bytes_up'] = sum(found[client].num_bytes for client in newcomer)
+  info['bytes_up'] = sum(new_updates[client].num_bytes for client in newcomer)
   info['bytes_down'] = experiment.broadcast(begin).num_bytes if newcomer else 0
+  slots = result.state.slots
   slot = {**slots['store_updates'], 'changes': np.int32(number)}
-  return result._replace(
-    state=result.state._replace(slots={**slots, 'store_updates': slot})
-  )
+  new_state = result.state._replace(slots={**slots, 'store_updates': slot})
+  return result._replace(state=new_state)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +101,13 @@ class _Replay(engine.Engine):
   """
 
   before: state_lib.State
-  kept: dict[int, statistics.ClientUpdate]
+  updates: dict[int, statistics.ClientUpdate]
   change: Change
   number: int
 
   def __call__(self, experiment, state, clients):
     changed = self.change.client
-    for client, update in self.kept.items():
+    for client, update in self.updates.items():
       if client != changed:
         memory = self.before.memories.get(client, {})
         yield client, update._replace(memory=memory)

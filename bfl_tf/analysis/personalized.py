@@ -21,14 +21,14 @@ from bfl_tf.federation import engine, run_data
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
-from bfl_tf.runs import checkpoints, flags_file
+from bfl_tf.runs import checkpoints, run_config
 from bfl_tf.runs.directory import RunDirectory
 
 # Characters that some systems forbid in file names, and a leading dot.
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
 
 
-class Personalized(NamedTuple):
+class PersonalizedModel(NamedTuple):
   """A personalized model of a site.
 
   Attributes:
@@ -45,7 +45,7 @@ class Personalized(NamedTuple):
 
 def train(
   run: loading.LoadedRun, state: State, epochs: int, rule: str = ''
-) -> Iterator[Personalized]:
+) -> Iterator[PersonalizedModel]:
   """Trains a personalized model for each site on its own examples.
 
   This is one more local training, with the plan `Plan.for_one_site`. The prior
@@ -101,22 +101,22 @@ def train(
   return _with_sets(run, models, rule)
 
 
-def _with_sets(run, models, rule) -> Iterator[Personalized]:
-  held = run.calibration
-  shares = dict(held.sites) if held else {}
+def _with_sets(run, models, rule) -> Iterator[PersonalizedModel]:
+  calibration = run.calibration
+  shares = dict(calibration.sites) if calibration else {}
   for site, model in models:
     rows = shares.get(site, np.zeros(0, int))
-    found = Personalized(site, model, None)
+    site_model = PersonalizedModel(site, model, None)
     if rule and len(rows):
-      share, rows = held.take(rows[::2]), rows[1::2]
+      share, rows = calibration.take(rows[::2]), rows[1::2]
       projected, weight = projection.project(run.trained, model, rule, share)
-      found = Personalized(site, projected, None, model, weight)
+      site_model = PersonalizedModel(site, projected, None, model, weight)
     if len(rows):
-      own = run.trained.replace(found.model)
-      share = held.take(rows)
+      own = run.trained.replace(site_model.model)
+      share = calibration.take(rows)
       counts = run.held_counts(share, own.predict(share.x))
-      found = found._replace(sets=run.sets(counts))
-    yield found
+      site_model = site_model._replace(sets=run.sets(counts))
+    yield site_model
 
 
 def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
@@ -127,16 +127,16 @@ def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
   """Returns the folder of a site's personalized model."""
   return models_folder(run_dir) / _NOT_IN_NAMES.sub(
-    lambda found: f'%{ord(found[0]):02X}', site
+    lambda match: f'%{ord(match[0]):02X}', site
   )
 
 
 def save(
   run_dir: str | os.PathLike,
   trained: Trained,
-  personalized: Iterable[Personalized],
+  personalized: Iterable[PersonalizedModel],
   epochs: int,
-) -> Iterator[Personalized]:
+) -> Iterator[PersonalizedModel]:
   """Writes personalized models and yields them, one in memory at a time.
 
   `bfl_tf.load`, `bfl-tf predict` and `bfl-tf export` accept a site's folder
@@ -164,7 +164,7 @@ def _write(path, trained, own, epochs):
   if trained.factor is not None:
     # A fitted factor is in the summary of the run, which a site does not have.
     config = config.replace(posterior_factor=trained.factor)
-  files.write_text(path / run_files.FLAGS, flags_file.text(config))
+  files.write_text(path / run_files.FLAGS, run_config.text(config))
   if own.sets:
     prediction_sets.write(path, own.sets)
   state = State(trained.config.num_rounds, own.model, {}, {})

@@ -92,9 +92,9 @@ class PredictionSets(NamedTuple):
   def of_limits(cls, limits: np.ndarray, score: str) -> 'PredictionSets':
     """Returns sets with these `limits`, without their numbers of examples."""
     groups = {'': limits[:, 0], **{str(k): v for k, v in enumerate(limits.T)}}
-    found = {name: tuple(own) for name, own in groups.items()}
+    limits_by_group = {name: tuple(own) for name, own in groups.items()}
     by = 'all' if limits.shape[1] == 1 else 'class'
-    return cls(LEVELS, found, {}, 0, score, by)
+    return cls(LEVELS, limits_by_group, {}, 0, score, by)
 
   def at(self, site: str) -> 'PredictionSets':
     """Returns the sets of a site; a site without examples has those of all."""

@@ -38,7 +38,7 @@ def barycenter(
 
 
 def project(
-  trained: Trained, own: weights.Weights, rule: str, held: data.Split
+  trained: Trained, own: weights.Weights, rule: str, split: data.Split
 ) -> tuple[weights.Weights, float]:
   """Chooses the weight with the largest likelihood of held-out examples.
 
@@ -48,8 +48,8 @@ def project(
 
   def nll(weight):
     model = barycenter(rule, trained.weights, own, weight)
-    prediction = trained.replace(model).predict(held.x)
-    return site_statistics.of(prediction, held.y, None).row(None)['nll']
+    prediction = trained.replace(model).predict(split.x)
+    return site_statistics.of(prediction, split.y, None).row(None)['nll']
 
   best = float(min(_WEIGHTS, key=nll))
   return barycenter(rule, trained.weights, own, best), best

@@ -117,7 +117,7 @@ def _threshold_lines(sets):
 
 
 def _risk_lines(report):
-  found = report.risk
+  fitted_risk = report.risk
   if report.has_few_events:
     events, total = (report.risks[0][k] for k in ('num_events', 'num_examples'))
     yield (
@@ -125,11 +125,12 @@ def _risk_lines(report):
       f' below {risk.MIN_EVENTS}, the statistics of the risk are rough'
     )
   yield (
-    f'risk of {report.event}: an example is positive from {found.threshold:g} '
-    '(--event, --risk_threshold); intervals are in risk.csv'
+    f'risk of {report.event}: an example is positive from '
+    f'{fitted_risk.threshold:g} (--event, --risk_threshold); intervals are in '
+    'risk.csv'
   )
-  for site, (slope, intercept) in found.maps.items():
-    if found.recalibrate:
+  for site, (slope, intercept) in fitted_risk.maps.items():
+    if fitted_risk.recalibrate:
       yield (
         f'recalibration of {site or risk.ALL}: log odds = {slope:.3f} * log '
         f'odds {intercept:+.3f}'
@@ -177,7 +178,7 @@ def figures(report: reports.Report) -> dict[str, Any]:
 
 
 def _by_name(table, first, names):
-  found = {
+  scores_by_name = {
     str(row[first]): {
       shown: row[column]
       for shown, column in names.items()
@@ -185,4 +186,4 @@ def _by_name(table, first, names):
     }
     for row in table
   }
-  return {name: scores for name, scores in found.items() if scores}
+  return {name: scores for name, scores in scores_by_name.items() if scores}

@@ -19,6 +19,7 @@ from bfl_tf.data import encoding
 from bfl_tf.federation import loop, run_data, stopping
 
 Row = dict[str, Any]
+_NO_SITES: Mapping[str, Any] = types.MappingProxyType({})
 # Scores for which larger is worse; for all others, smaller is worse.
 _WORSE_IF_LARGE = ('nll', 'ece', 'size', 'rmse', 'crps', 'pit_error', 'width')
 # Reported scores of personalized models.
@@ -63,11 +64,11 @@ class Report:
     together: site_statistics.Statistics,
     sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
-    personalized: Mapping[str, Row] = types.MappingProxyType({}),
-    held: Mapping[str, site_statistics.HeldCounts] = types.MappingProxyType({}),
+    personalized: Mapping[str, Row] = _NO_SITES,
+    counts: Mapping[str, site_statistics.HeldCounts] = _NO_SITES,
     choice: risk_lib.Risk = risk_lib.DEFAULT,
-    rounds: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
-    missing: Mapping[str, float] = types.MappingProxyType({}),
+    rounds: Mapping[str, tuple[int, int]] = _NO_SITES,
+    missing: Mapping[str, float] = _NO_SITES,
   ) -> 'Report':
     """Builds the tables."""
     drawn = _drawn(trained.config, client_names)
@@ -92,15 +93,15 @@ class Report:
       return report
     names = trained.task.classes
     every: Any = {'': together, **statistics}
-    found = choice.fitted(
-      names, {k: v.risk for k, v in held.items()}, every[''].risk
+    fitted_risk = choice.fitted(
+      names, {k: v.risk for k, v in counts.items()}, every[''].risk
     )
     columns = ('updates', 'updates_requested')
     facts = _merged(
       ((site, dict(zip(columns, pair))) for site, pair in rounds.items()),
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
-    event = names.index(found.event)
+    event = names.index(fitted_risk.event)
     by_set = [
       {'site': site or risk_lib.ALL, **row}
       for site, of_site in (every.items() if sets else ())
@@ -109,11 +110,11 @@ class Report:
     raw = {k: risk_lib.Risks.of(v.risk, event) for k, v in every.items()}
     return dataclasses.replace(
       report,
-      risk=found,
-      risks=found.rows(raw, facts),
+      risk=fitted_risk,
+      risks=fitted_risk.rows(raw, facts),
       by_set=by_set,
-      curves={k: v.recalibrated(found.maps['']) for k, v in raw.items()},
-      event=trained.named(found.event),
+      curves={k: v.recalibrated(fitted_risk.maps['']) for k, v in raw.items()},
+      event=trained.named(fitted_risk.event),
       coefficients=coefficients.table(trained),
     )
 
@@ -144,13 +145,13 @@ def interval(share: float, total: int) -> tuple[float, float]:
   """Returns the 95 % Wilson interval of a fraction of `total` cases."""
   from scipy import stats
 
-  found = stats.binomtest(round(share * total), total)
-  return found.proportion_ci(method='wilson')
+  test = stats.binomtest(round(share * total), total)
+  return test.proportion_ci(method='wilson')
 
 
 def report(
   run: loading.LoadedRun,
-  personalized: Iterable[personalized.Personalized] = (),
+  personalized: Iterable[personalized.PersonalizedModel] = (),
   calibrated: bool = False,
   choice: risk_lib.Risk = risk_lib.DEFAULT,
 ) -> Report:
@@ -162,16 +163,16 @@ def report(
       that do not depend on the calibration examples.
   """
   trained, test = run.trained, run.test
-  held = run.calibration
-  risk_lib.check(choice, trained.task.classes, held is not None)
+  calibration = run.calibration
+  risk_lib.check(choice, trained.task.classes, calibration is not None)
   prediction, y, sets = run.predict(test), test.y, None
-  counts = run.held_counts(held) if held else {}
+  counts = run.held_counts(calibration) if calibration else {}
   if calibrated:
     prediction = trained.calibrated(prediction)
-  elif held:
+  elif calibration:
     sets = run.sets(counts)
   every = run.dataset.calibration
-  if every and every is not held and trained.task.num_classes == 2:
+  if every and every is not calibration and trained.task.num_classes == 2:
     # A recalibration may also use the examples that chose the posterior factor,
     # because sets have probabilities without it.
     counts = run.held_counts(every)
@@ -213,9 +214,9 @@ def report(
   )
 
 
-def scores_by_name(found: Report) -> dict[str, float]:
+def scores_by_name(report: Report) -> dict[str, float]:
   """Returns summary scores of a report by name, for tables over runs."""
-  whole, *over_sites = found.summary
+  whole, *over_sites = report.summary
   # The run itself reports the other scores of all examples.
   ours = ('coverage', 'size', 'single', 'auroc', 'width')
   scores = {k: v for k, v in whole.items() if k.partition('_')[0] in ours}
@@ -228,22 +229,22 @@ def scores_by_name(found: Report) -> dict[str, float]:
 def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
   """Yields the scores of each site's personalized model on its test share."""
   tested = dict(run.test.sites)
-  for found in personalized:
-    if found.site not in tested:
+  for site_model in personalized:
+    if site_model.site not in tested:
       continue
-    share = run.test.take(tested[found.site])
-    own = run.trained.replace(found.model)
-    sets: Any = found.sets
+    share = run.test.take(tested[site_model.site])
+    own = run.trained.replace(site_model.model)
+    sets: Any = site_model.sets
     row = _scores('personalized', own, share, sets)
     # Levels with too few calibration examples are not scored.
     for level in sets.levels if sets else ():
       if not sets.is_enough(level):
         row = {k: v for k, v in row.items() if not k.endswith(f'_{level:g}')}
-    if found.fine_tuned is not None:
-      before = run.trained.replace(found.fine_tuned)
+    if site_model.fine_tuned is not None:
+      before = run.trained.replace(site_model.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)
-      row['own_weight'] = found.own_weight
-    yield found.site, row
+      row['own_weight'] = site_model.own_weight
+    yield site_model.site, row
 
 
 def _user_scores(run, prediction) -> Iterator[tuple[str, Row]]:
@@ -273,8 +274,8 @@ def _merged(*rows) -> dict[str, Row]:
 
 
 def _scores(prefix, trained, share, sets) -> Row:
-  found = site_statistics.of(trained.predict(share.x), share.y, sets)
-  return own_row(prefix, found, sets)
+  statistics = site_statistics.of(trained.predict(share.x), share.y, sets)
+  return own_row(prefix, statistics, sets)
 
 
 def own_row(
@@ -300,18 +301,18 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
   others = ['site', 'num_examples', 'rounds_selected', 'own_weight']
   scores = table.drop(columns=others, errors='ignore').astype(float)
   large = scores.columns.str.contains('|'.join(_WORSE_IF_LARGE))
-  found = {
+  summaries = {
     'mean of all sites': scores.mean(),
     'worst site': scores.max().where(large, scores.min()),
   }
   if len(sites) > 1:
     # Some sites may lack a personalized model.
     spread = scores.std().where(scores.count() != 1, 0.0)
-    found['standard deviation of sites'] = spread
+    summaries['standard deviation of sites'] = spread
   if last:
     chosen = scores[table['site'].isin(last)]
-    found['mean of the sites selected last'] = chosen.mean()
-  for what, values in found.items():
+    summaries['mean of the sites selected last'] = chosen.mean()
+  for what, values in summaries.items():
     known: dict[Any, float] = values.dropna().to_dict()
     yield {'over': what, **known}
 

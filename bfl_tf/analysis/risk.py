@@ -62,9 +62,9 @@ def counts(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
   if probs.shape[1] != 2:
     return np.zeros([2, 0], np.int64)
   bins = np.searchsorted(_EDGES[1:-1], log_odds(probs, 1), side='right')
-  found = np.zeros([2, NUM_BINS], np.int64)
-  np.add.at(found, (y, bins), 1)
-  return found
+  histogram = np.zeros([2, NUM_BINS], np.int64)
+  np.add.at(histogram, (y, bins), 1)
+  return histogram
 
 
 class Risks(NamedTuple):
@@ -75,11 +75,11 @@ class Risks(NamedTuple):
   others: np.ndarray
 
   @classmethod
-  def of(cls, found: np.ndarray, event: int) -> 'Risks':
+  def of(cls, histogram: np.ndarray, event: int) -> 'Risks':
     """Returns the examples of `counts`; `event` is the class 0 or 1."""
-    points = np.nonzero(found.sum(0))[0]
+    points = np.nonzero(histogram.sum(0))[0]
     signed = _CENTERS[points] * (1 if event else -1)
-    return cls(signed, found[event, points], found[1 - event, points])
+    return cls(signed, histogram[event, points], histogram[1 - event, points])
 
   def recalibrated(self, mapping: Sequence[float]) -> 'Risks':
     """Returns the examples with slope * log odds + intercept."""
@@ -101,10 +101,10 @@ class Risks(NamedTuple):
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others
-    found = np.array(center)
+    beta = np.array(center)
     for _ in range(_MOST_STEPS):
-      p = special.expit(found @ x)
-      gradient = x @ (total * p - self.events) + precision * (found - center)
+      p = special.expit(beta @ x)
+      gradient = x @ (total * p - self.events) + precision * (beta - center)
       hessian = (x * total * p * (1 - p)) @ x.T + np.diag(precision)
       variance = np.linalg.inv(hessian)
       step = variance @ gradient
@@ -112,8 +112,8 @@ class Risks(NamedTuple):
       if change < 1e-9:
         break
       # Shorter steps where p varies: the likelihood then always increases.
-      found = found - step * np.log1p(change) / change
-    return found, np.sqrt(np.diag(variance))
+      beta = beta - step * np.log1p(change) / change
+    return beta, np.sqrt(np.diag(variance))
 
   def auroc(self) -> tuple[float, float, float] | None:
     """Returns the AUROC and its 95 % interval, method 5 of [2].
@@ -144,12 +144,12 @@ class Risks(NamedTuple):
     total = events + others
     number = max(1, min(most, total.sum() // 10))
     place = (np.cumsum(total) - total / 2) * number // total.sum()
-    found = []
+    groups = []
     for rows in (place == group for group in np.unique(place)):
       size = total[rows].sum()
       mean = total[rows] @ special.expit(log_odds[rows]) / size
-      found.append((float(mean), int(events[rows].sum()), int(size)))
-    return found
+      groups.append((float(mean), int(events[rows].sum()), int(size)))
+    return groups
 
   def row(self, threshold: float) -> dict[str, Any]:
     """Returns the statistics; None for an unknown one.
@@ -188,8 +188,8 @@ class Risks(NamedTuple):
     ):
       ends = None
       if is_known:
-        found, errors = self.fit(precision)
-        ends = found[place] + _NORMAL_95 * errors[place] * np.array([0, -1, 1])
+        beta, errors = self.fit(precision)
+        ends = beta[place] + _NORMAL_95 * errors[place] * np.array([0, -1, 1])
       row |= _interval(name, ends)
     return row
 
@@ -236,11 +236,11 @@ class Risk(NamedTuple):
   def fitted(
     self,
     classes: Sequence[str],
-    held: Mapping[str, np.ndarray],
+    histograms: Mapping[str, np.ndarray],
     test: np.ndarray,
   ) -> 'Risk':
     """Chooses the event and the threshold, and fits the recalibration."""
-    whole: Any = sum(held.values()) if held else test
+    whole: Any = sum(histograms.values()) if histograms else test
     sizes = whole.sum(-1)
     event = int(sizes[1] <= sizes[0])
     if self.event:
@@ -250,9 +250,9 @@ class Risk(NamedTuple):
     maps: dict[str, Any] = {'': _IDENTITY}
     if self.recalibrate:
       # The map for all sites is the prior of those of the sites.
-      for name, found in {'': whole, **held}.items():
+      for name, histogram in {'': whole, **histograms}.items():
         precision = RECALIBRATIONS[self.recalibrate]
-        fitted, _ = Risks.of(found, event).fit(precision, maps[''])
+        fitted, _ = Risks.of(histogram, event).fit(precision, maps[''])
         # The sum changes -0.0 into 0.0.
         maps[name] = (*(fitted.round(9) + 0.0).tolist(),)
     threshold = self.threshold or round(rate, 3)
@@ -292,8 +292,8 @@ class Risk(NamedTuple):
       row = before.recalibrated(self.maps['']).row(self.threshold)
       others = {'before': before, 'own': own[site]} if self.recalibrate else {}
       for what, risks in others.items():
-        found = risks.row(self.threshold)
-        row |= {f'{k}_{what}': found[k] for k in ('intercept', 'slope')}
+        other_row = risks.row(self.threshold)
+        row |= {f'{k}_{what}': other_row[k] for k in ('intercept', 'slope')}
       rows.append({'site': site or ALL, **row, **facts.get(site, {})})
     return rows
 
@@ -319,6 +319,6 @@ def read(run_dir: str | os.PathLike) -> Risk | None:
   if not path.exists():
     return None
   with files.reading(path, 'run "bfl-tf report" again'):
-    found = Risk(**files.read_json(path))
-    maps: Any = {site: tuple(each) for site, each in found.maps.items()}
-    return found._replace(maps=maps)
+    risk = Risk(**files.read_json(path))
+    maps: Any = {site: tuple(each) for site, each in risk.maps.items()}
+    return risk._replace(maps=maps)

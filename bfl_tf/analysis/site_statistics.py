@@ -70,8 +70,8 @@ class SiteStatistics(NamedTuple):
     rows = np.arange(y.size)
 
     def by_level(function):
-      found = [by_class(function(each)) for each in members]
-      return np.array(found, np.int64).reshape(len(members), num_classes)
+      sums = [by_class(function(each)) for each in members]
+      return np.array(sums, np.int64).reshape(len(members), num_classes)
 
     bins = metrics.reliability(probs, y, _NUM_BINS)
     confidence = np.nan_to_num(bins.confidence) * bins.counts
@@ -178,12 +178,12 @@ class SiteStatistics(NamedTuple):
       )
       # A set with one class that is not the label has the other class.
       wrong = single - right
-      found = {
+      counts = {
         (event,): (right[1], wrong[0]),
         (1 - event,): (wrong[1], right[0]),
         (0, 1): (sizes - single)[::-1] // 2,
       }
-      for members, (events, others) in found.items():
+      for members, (events, others) in counts.items():
         yield {
           'level': level,
           'set': '|'.join(classes[c] for c in members),
@@ -279,9 +279,9 @@ class NumericStatistics(NamedTuple):
 Statistics = SiteStatistics | NumericStatistics
 
 
-def merged(found: Mapping[str, Statistics]) -> Statistics:
+def merged(by_site: Mapping[str, Statistics]) -> Statistics:
   """Returns the statistics of all sites."""
-  every: Any = found.values()
+  every: Any = by_site.values()
   return functools.reduce(lambda mine, other: mine.merge(other), every)
 
 
@@ -303,11 +303,11 @@ def score_counts(
   if isinstance(prediction, NumericPrediction):
     return metrics.residual_counts(prediction.evaluation(y).residual)[None]
   probs = prediction.probs
-  found = np.zeros([probs.shape[1], conformal.NUM_BINS], np.int64)
+  counts = np.zeros([probs.shape[1], conformal.NUM_BINS], np.int64)
   for label in np.unique(y):
     rows = y == label
-    found[label] = metrics.score_counts(probs[rows], y[rows], score)
-  return found
+    counts[label] = metrics.score_counts(probs[rows], y[rows], score)
+  return counts
 
 
 class HeldCounts(NamedTuple):
@@ -341,9 +341,9 @@ class HeldCounts(NamedTuple):
         check_counts(counts, num_examples)
 
 
-def _check_bounds(found, least, most):
+def _check_bounds(sums, least, most):
   """Raises a ValueError unless all sums are finite and within bounds."""
-  for name, value in found._asdict().items():
+  for name, value in sums._asdict().items():
     low, high = least.get(name, 0), most.get(name, _LARGEST)
     if not np.all((low <= value) & (value <= high)):
       raise ValueError(f'its {name} is impossible for any set of examples')

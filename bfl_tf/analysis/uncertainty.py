@@ -88,9 +88,9 @@ def evaluate(
     'calibration': [calibration(prediction, test.y)],
     'corruptions': [],
   }
-  held = temperature_data(run)
-  if held:
-    name, split = held
+  source = temperature_data(run)
+  if source:
+    name, split = source
     value = fitted_temperature(trained, split, num_samples)
     row = calibration(prediction, test.y, value)
     tables['calibration'].append(row)
@@ -132,14 +132,14 @@ def detection(
 ) -> Iterator[Row]:
   """Yields the detection scores of each uncertainty measure."""
   for measure in measures(inside):
-    found = metrics.detection(
+    scores = metrics.detection(
       inside._asdict()[measure], outside._asdict()[measure]
     )
     yield {
       'distance': other.distance,
       'set': other.name,
       'measure': measure,
-      **found._asdict(),
+      **scores._asdict(),
       'num_in': len(inside[0]),
       'num_out': len(outside[0]),
     }
@@ -156,13 +156,13 @@ def selection(prediction: AnyPrediction, y: np.ndarray) -> Iterator[Row]:
     return
   right = metrics.is_correct(prediction.probs, y)
   for measure in measures(prediction):
-    found = metrics.selective(prediction._asdict()[measure], right)
+    summary = metrics.selective(prediction._asdict()[measure], right)
     yield {
       'measure': measure,
-      'aurc': found.area,
-      'excess_aurc': found.excess,
-      'accuracy_at_80_coverage': found.accuracy_at,
-      'coverage_at_5_risk': found.coverage_at,
+      'aurc': summary.area,
+      'excess_aurc': summary.excess,
+      'accuracy_at_80_coverage': summary.accuracy_at,
+      'coverage_at_5_risk': summary.coverage_at,
     }
 
 
@@ -202,25 +202,25 @@ def temperature_data(run: loading.LoadedRun) -> tuple[str, data.Split] | None:
   It is the first of these that exists: test examples held out for calibration,
   validation examples, calibration examples. Without any of them it is None.
   """
-  held, validation = run.calibration, run.dataset.validation
-  if held is not None and run.dataset.calibration is None:
-    return 'the held-out test examples', held
+  split, validation = run.calibration, run.dataset.validation
+  if split is not None and run.dataset.calibration is None:
+    return 'the held-out test examples', split
   if len(validation.y):
     return 'the validation examples', validation
-  return None if held is None else ('the calibration examples', held)
+  return None if split is None else ('the calibration examples', split)
 
 
 def fitted_temperature(
-  trained: model.Trained, held: data.Split, num_samples: int | None = None
+  trained: model.Trained, split: data.Split, num_samples: int | None = None
 ) -> float:
   """Returns the temperature, as `metrics.fit_temperature`.
 
   For numeric labels, it is the factor on the standard deviation.
   """
-  prediction = trained.predict(held.x, num_samples)
+  prediction = trained.predict(split.x, num_samples)
   if isinstance(prediction, model.NumericPrediction):
-    return prediction.evaluation(held.y).fitted_factor
-  return metrics.fit_temperature(prediction.probs, held.y)
+    return prediction.evaluation(split.y).fitted_factor
+  return metrics.fit_temperature(prediction.probs, split.y)
 
 
 def corrupted(
@@ -248,24 +248,24 @@ def corrupted(
     }
 
 
-def scores_by_name(found: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+def scores_by_name(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
   """Returns all scores by name, for tables over runs."""
   scores: dict[str, float] = {}
-  for row in found.get('detection', ()):
+  for row in tables.get('detection', ()):
     place = '_'.join(row[key] for key in ('distance', 'set', 'measure'))
     for name in metrics.Detection._fields:
       scores[f'{place}_{name}'] = row[name]
-  for row in found.get('selection', ()):
+  for row in tables.get('selection', ()):
     for name in list(row)[1:]:
       scores[f'{name}_{row["measure"]}'] = row[name]
-  for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
+  for row, end in zip(tables.get('calibration', ()), ('', '_tempered')):
     for name in row:
       apart = '_untempered' if name in _OF_RUN and not end else end
       if end or name not in ('temperature', 'scale_factor'):
         scores[f'{name}{apart}'] = row[name]
   worst = [
     row
-    for row in found.get('corruptions', ())
+    for row in tables.get('corruptions', ())
     if row['strength'] == corruptions.STRENGTHS[-1]
   ]
   for name in ('accuracy', 'nll', 'ece') if worst else ():

@@ -148,17 +148,17 @@ class Config(
       if name not in FIELDS and '.' not in name:
         raise ValueError(f'--{name} is unknown.{catalog.near(name)}')
     dropped = {*_unused(values)} & catalog.known_settings().keys() - {*typed}
-    kept = {name: v for name, v in values.items() if name not in dropped}
-    fields = {name: v for name, v in kept.items() if name in FIELDS}
-    chosen = {name: v for name, v in kept.items() if name not in FIELDS}
+    values = {name: v for name, v in values.items() if name not in dropped}
+    fields = {name: v for name, v in values.items() if name in FIELDS}
+    chosen = {name: v for name, v in values.items() if name not in FIELDS}
     return cls(**fields, settings=chosen).labelled(method, given)
 
   def labelled(self, method: str, given: Any = None) -> 'Config':
     """Returns the same config with other attributes `method` and `given`."""
-    made = copy.copy(self)
-    object.__setattr__(made, 'method', method)
-    object.__setattr__(made, 'given', given)
-    return made
+    config = copy.copy(self)
+    object.__setattr__(config, 'method', method)
+    object.__setattr__(config, 'given', given)
+    return config
 
   @classmethod
   def from_flagfile(cls, path: str | os.PathLike, **changes: Any) -> 'Config':
@@ -182,11 +182,11 @@ class Config(
     values, typed = self.given or ({**own, **self.settings}, set())
     values, typed = values | changes, typed | changes.keys()
     unused = {*_unused(_expanded(values, typed)[1])} - changes.keys()
-    kept = {name: v for name, v in values.items() if name not in unused}
-    made = Config.of(kept, typed - unused)
+    used = {name: v for name, v in values.items() if name not in unused}
+    config = Config.of(used, typed - unused)
     kept_label = named_method.label(self.method, changes)
-    label = made.method if 'method' in values else kept_label
-    return made.labelled(label, (values, typed))
+    label = config.method if 'method' in values else kept_label
+    return config.labelled(label, (values, typed))
 
   def get(self, key: str) -> Any:
     """Returns a field, or a setting; None if its method is not selected."""
@@ -239,9 +239,9 @@ class Config(
   def make(self, role: str, base: type[T], **more: Any) -> T:
     """Makes the method of a field."""
     method = self.selection.of(role)
-    made = method.make(self.context(**more))
-    component.check(f'{role}={method.requested_name}', made, base)
-    return made
+    instance = method.make(self.context(**more))
+    component.check(f'{role}={method.requested_name}', instance, base)
+    return instance
 
   def chain(self, role: str, base: type[T], **more: Any) -> tuple[T, ...]:
     """Makes the methods of a field, in order; arguments as in `make`."""

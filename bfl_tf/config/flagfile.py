@@ -65,12 +65,12 @@ def fields(
   values: flags.FlagValues, known: Fields, present: bool = False
 ) -> dict[str, Any]:
   """Returns the values of fields; if `present`, of those that were set."""
-  found = {}
+  items = {}
   for name, spec in known.items():
     if name in values and (values[name].present or not present):
       value = values[name].value
-      found[name] = spec.parse(name, spec.format(value)) if spec.many else value
-  return found
+      items[name] = spec.parse(name, spec.format(value)) if spec.many else value
+  return items
 
 
 def read(
@@ -115,7 +115,7 @@ def split(
       word = f'{word}={words.pop(0)}'
     from_file = re.match(r'--?flagfile=', word)
     if from_file:
-      word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
+      word = f'--flagfile={_file(pathlib.Path(word[from_file.end() :]))}'
     try:
       lines = [word]
       if from_file:
@@ -123,15 +123,15 @@ def split(
     except UnicodeDecodeError as error:
       raise ValueError(f'{word} is not UTF-8 text.') from error
     for line in lines:
-      found = _SETTING.fullmatch(line)
-      if not found:
+      match = _SETTING.fullmatch(line)
+      if not match:
         (of_files if from_file else rest).append(line)
         if not from_file:
           given.typed.append(line.lstrip('-').partition('=')[0])
         continue
       following = words if not from_file else []
       key, text = _key_and_text(
-        found['key'], found['text'], following, known_settings
+        match['key'], match['text'], following, known_settings
       )
       (given.texts if from_file else typed)[key] = text
   given.texts |= typed
@@ -139,7 +139,7 @@ def split(
   return [*arguments[:1], *of_files, *rest], given
 
 
-def _found(path: pathlib.Path) -> pathlib.Path:
+def _file(path: pathlib.Path) -> pathlib.Path:
   """Returns the path of a file, or of the installed preset of this name."""
   preset = INSTALLED / path
   if path.is_file():

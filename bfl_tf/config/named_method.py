@@ -68,12 +68,12 @@ def label(name: str | os.PathLike, typed: Collection[str] = ()) -> str:
 def read(name: str | os.PathLike) -> MethodFlags:
   """Returns the method of a name, of `package.module:name` or of a file."""
   if not is_file(name):
-    return _found(str(name))
+    return _method_flags(str(name))
   if not pathlib.Path(name).is_file():
     raise ValueError(f'--method={name} is not a file.')
   known = {**FIELDS, **_OF_FILE}
   own = flagfile.read(name, known, catalog.known_settings())
-  base = _found(own.pop('method')) if 'method' in own else _NO_METHOD
+  base = _method_flags(own.pop('method')) if 'method' in own else _NO_METHOD
   tune, needs = (
     dict(text.partition('=')[::2] for text in own.pop(key, ()))
     for key in ('tune', 'needs')
@@ -91,18 +91,18 @@ def read(name: str | os.PathLike) -> MethodFlags:
   )
 
 
-def _found(name: str) -> MethodFlags:
-  found: Any = NAMED.get(name)
-  if not found and ':' not in name:
+def _method_flags(name: str) -> MethodFlags:
+  method: Any = NAMED.get(name)
+  if not method and ':' not in name:
     raise ValueError(
       f'--method={name} is unknown.{registry.hint(name, NAMED)} Choose one of '
       f'{", ".join(sorted(NAMED))}, package.module:name, or the path of a '
       '.flags file.'
     )
-  found = found or registry.imported('method', name)
-  if not isinstance(found, Method):
+  method = method or registry.imported('method', name)
+  if not isinstance(method, Method):
     raise ValueError(f'--method={name} is not a bfl_tf.methods.Method.')
-  return MethodFlags(found.flags, found.tune, found.needs, found.help)
+  return MethodFlags(method.flags, method.tune, method.needs, method.help)
 
 
 def _unused(path, flags, own) -> set[str]:
@@ -146,16 +146,16 @@ def expanded(
   settings = _settings(task)
   dropped = {*Selection(roles, settings).unused} - of_task.keys()
   task = {k: v for k, v in task.items() if k not in dropped}
-  made = {**task, **own, **{k: v for k, v in values.items() if k in typed}}
+  flags = {**task, **own, **{k: v for k, v in values.items() if k in typed}}
   # A typed flag may replace a component of the method.
-  unused = {*Selection(roles_of(made), _settings(made)).unused}
+  unused = {*Selection(roles_of(flags), _settings(flags)).unused}
   dropped = unused & own.keys() - {*typed}
-  made = {k: v for k, v in made.items() if k not in dropped}
+  flags = {k: v for k, v in flags.items() if k not in dropped}
   for flag, value in needs.items():
     field = FIELDS[flag]
-    if field.checked(flag, made.get(flag, field.default)) != value:
+    if field.checked(flag, flags.get(flag, field.default)) != value:
       raise ValueError(f'--method={name} needs --{flag}={value}.')
-  return made
+  return flags
 
 
 def _fits_a_posterior(values, typed):

@@ -55,9 +55,9 @@ def describe(x: np.ndarray, features: Features) -> str:
     if len(x) == 1 or np.unique(cells).size > 1:
       varying.add(column)
   words = [
-    f'{column}: {_some(found, " ")}'
-    for column, found in values.items()
-    if found and column in varying
+    f'{column}: {_some(categories, " ")}'
+    for column, categories in values.items()
+    if categories and column in varying
   ]
   numbers, constants = len(varying) - len(words), len(values) - len(varying)
   kinds = 'categories' if len(words) > 1 else 'category'
@@ -96,9 +96,9 @@ def union(mine: Features, theirs: Features) -> Features:
   _check_columns(mine, theirs)
   values: dict[str, set[str | None]] = {}
   for column, value in (*mine, *theirs):
-    found = values.setdefault(column, set())
-    found.add(value)
-    if None in found and found - {None, ''}:
+    column_values = values.setdefault(column, set())
+    column_values.add(value)
+    if None in column_values and column_values - {None, ''}:
       raise ValueError(
         f'its column {column!r} is numeric and that of others is categorical, '
         'or vice versa: all owners must name it in categorical-columns'
@@ -119,15 +119,15 @@ def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
 
 
 def recode_moments(
-  found: moments.Moments, mine: Features, wanted: Features, num_rows: int
+  source: moments.Moments, mine: Features, wanted: Features, num_rows: int
 ) -> moments.Moments:
   """Returns the moments of rows after `recode`."""
   if mine == wanted:
-    return found
+    return source
   size = np.where([f.value is None for f in wanted], 0, num_rows)
   out = moments.Moments(size, *np.zeros([2, len(wanted)]))
-  for made, part in zip(out, found, strict=True):
-    made[_places(mine, wanted)] = part
+  for new, old in zip(out, source, strict=True):
+    new[_places(mine, wanted)] = old
   return out
 
 

@@ -81,13 +81,13 @@ class Table:
 
   def is_date(self, column: str) -> bool:
     """Whether all cells that are not missing are dates or times."""
-    found, notation = False, self.notation.of(column)
+    has_date, notation = False, self.notation.of(column)
     for text in self.texts[column]:
       if _DATE.fullmatch(text):
-        found = True
+        has_date = True
       elif not notation.is_missing([text])[0]:
         return False
-    return found
+    return has_date
 
   def is_whole(self, column: str, texts: np.ndarray) -> bool:
     """Whether no text of a column is a fraction."""
@@ -107,11 +107,11 @@ class Table:
 
 def lines(table: Table) -> list[str]:
   """Returns at most ten lines, in the order of the checks."""
-  found = [*itertools.chain.from_iterable(check(table) for check in CHECKS)]
-  if len(found) > _MOST_LINES:
-    more = len(found) - _MOST_LINES + 1
-    found[_MOST_LINES - 1 :] = [f'{more} more findings']
-  return found
+  findings = [*itertools.chain.from_iterable(check(table) for check in CHECKS)]
+  if len(findings) > _MOST_LINES:
+    more = len(findings) - _MOST_LINES + 1
+    findings[_MOST_LINES - 1 :] = [f'{more} more findings']
+  return findings
 
 
 def equal_rows(table: Table) -> Iterator[str]:
@@ -237,18 +237,18 @@ def far_cells(table: Table) -> Iterator[str]:
 
 def _repeated(column, ordered):
   """Returns a remark on a repeated number far from all others, or ''."""
-  for found in ordered[:1], ordered[-1:]:
-    others = ordered[ordered != found]
+  for end in ordered[:1], ordered[-1:]:
+    others = ordered[ordered != end]
     count = ordered.size - others.size
     if count < 3 or not others.size:
       continue
-    gap = max(found[0] - others[-1], others[0] - found[0])
+    gap = max(end[0] - others[-1], others[0] - end[0])
     # Codes such as 0, 1, 5 have few numbers.
     if gap > others[-1] - others[0] and np.unique(others).size >= _CODES:
       return (
-        f'{column!r} has the suspicious number {found[0]:.9g} in {count} rows, '
+        f'{column!r} has the suspicious number {end[0]:.9g} in {count} rows, '
         f'the others lie between {others[0]:.4g} and {others[-1]:.4g}: does it '
-        f'mark missing values? --missing_values={column}:{found[0]:.9g}'
+        f'mark missing values? --missing_values={column}:{end[0]:.9g}'
       )
   return ''
 
@@ -348,8 +348,8 @@ def alike(table: Table) -> Iterator[str]:
   for column, value in table.features:
     if value:
       texts.setdefault(column, []).append(value)
-  for column, found in texts.items():
-    if pairs := _pairs(found):
+  for column, values in texts.items():
+    if pairs := _pairs(values):
       yield f'{column!r} has {pairs}, which look alike: they count as different'
 
 

@@ -45,37 +45,37 @@ def load(
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
   _check_flags(read)
-  found = _load(read, is_numeric)
-  if found.train.is_numeric != is_numeric:
+  data = _load(read, is_numeric)
+  if data.train.is_numeric != is_numeric:
     kind, other = ('numbers', 'classes')[:: 1 if is_numeric else -1]
     fix = 'categorical' if is_numeric else 'gaussian'
     raise ValueError(
       f'--dataset={dataset} has {other} as labels, not {kind}: set '
       f'--likelihood={fix}.'
     )
-  if read.num_classes not in (0, found.num_classes):
+  if read.num_classes not in (0, data.num_classes):
     raise ValueError(
       f'--num_classes={read.num_classes}: --dataset={dataset} has '
-      f'{found.num_classes} classes.'
+      f'{data.num_classes} classes.'
     )
-  for split in found.splits.values():
+  for split in data.splits.values():
     where = f'--dataset={dataset} has the site'
     names.check(where, (site for site, _ in split.sites))
-  found = shares.without_small_sites(found, 'train', read.min_site_examples)
+  data = shares.without_small_sites(data, 'train', read.min_site_examples)
   flag, fraction = 'test_fraction', read.test_fraction
   if (
-    not len(found.test.y)
+    not len(data.test.y)
     or fraction != dataset_config.DatasetConfig.test_fraction
   ):
-    found = shares.take(found, 'test', flag, fraction)
-  if not len(found.test.y):
+    data = shares.take(data, 'test', flag, fraction)
+  if not len(data.test.y):
     raise ValueError(
       f'--{flag}=0 leaves no test example of --dataset={dataset}: raise it.'
     )
   flag, fraction = 'calibration_fraction', read.calibration_fraction
-  found = shares.take(found, 'calibration', flag, fraction)
+  data = shares.take(data, 'calibration', flag, fraction)
   flag, fraction = 'validation_split', read.validation_split
-  return shares.take(found, 'validation', flag, fraction, seed)
+  return shares.take(data, 'validation', flag, fraction, seed)
 
 
 def _check_flags(read):

@@ -24,18 +24,18 @@ def load(
   each row of `x_train` or `x`, and `class_names`.
   """
   path = reading.dataset
-  found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
+  content = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
   where = f'--dataset={path}'
-  whole = 'x_train' not in found and all(key in found for key in WHOLE)
+  whole = 'x_train' not in content and all(key in content for key in WHOLE)
   keys = WHOLE if whole else KEYS
-  _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
-  called = found.get('class_names', np.array([], str))
+  _check(f'{where} lacks', content, keys, f'{", ".join(KEYS)}, or x, y')
+  called = content.get('class_names', np.array([], str))
   called = _names(where, 'class_names', called, called.size)
   names = () if is_numeric else tuple(called.astype(str).tolist())
   names_lib.check(f'{where}: class_names has', names)
-  first = _examples(where, found, keys[:2], 'client_ids', is_numeric)
-  if 'groups' in found:
-    groups = _names(where, 'groups', found['groups'], len(first.y))
+  first = _examples(where, content, keys[:2], 'client_ids', is_numeric)
+  if 'groups' in content:
+    groups = _names(where, 'groups', content['groups'], len(first.y))
     # The same number at two sites may be two persons.
     _, group = np.unique(groups, return_inverse=True)
     _, site = np.unique(
@@ -44,27 +44,27 @@ def load(
     first = first._replace(groups=group * (site.max() + 1) + site)
   test = None
   if not whole:
-    test = _examples(where, found, keys[2:], 'client_ids_test', is_numeric)
+    test = _examples(where, content, keys[2:], 'client_ids_test', is_numeric)
   known = len(names) or reading.num_classes
   dataset = arrays.from_splits(path, known, first, test)
   return dataclasses.replace(dataset, class_names=names)
 
 
-def _examples(where, found, keys, ids, is_numeric):
+def _examples(where, content, keys, ids, is_numeric):
   x, y = keys
-  split = arrays.examples(where, x, found[x], y, found[y], is_numeric)
-  if ids in found:
-    split = split._replace(ids=_names(where, ids, found[ids], len(split.y)))
+  split = arrays.examples(where, x, content[x], y, content[y], is_numeric)
+  if ids in content:
+    split = split._replace(ids=_names(where, ids, content[ids], len(split.y)))
   return split
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   """Returns the first array of `keys` that a file contains."""
-  found = _read(flag, path, keys)
-  if not found:
-    _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
-  key = next(key for key in keys if key in found)
-  return found[key]
+  content = _read(flag, path, keys)
+  if not content:
+    _check(f'--{flag}={path} lacks', content, keys[:1], ' or '.join(keys))
+  key = next(key for key in keys if key in content)
+  return content[key]
 
 
 def _names(where, key, names, size):
@@ -76,8 +76,8 @@ def _names(where, key, names, size):
   return names.astype(str) if names.dtype.kind == 'S' else names
 
 
-def _check(what, found, keys, needed):
-  missing = [key for key in keys if key not in found]
+def _check(what, content, keys, needed):
+  missing = [key for key in keys if key not in content]
   if missing:
     raise ValueError(f'{what} {", ".join(missing)}; it needs {needed}.')
 

@@ -30,17 +30,17 @@ def hold_out(
   the rest. Errors name the data `where` and the flag of the fraction. If there
   are groups, the fraction is one of groups, and each counts as one example.
   """
-  held, rest = columns.whole_groups(
+  held_out, rest = columns.whole_groups(
     split.groups,
     lambda first: _hold_out(where, split.take(first), flag, fraction),
   )
-  return held, rest
+  return held_out, rest
 
 
 def _hold_out(where, split, flag, fraction):
   x, y, ids, groups = split
   what = 'example(s)' if groups is None else 'group(s)'
-  held, rest = [], []
+  held_out, rest = [], []
   for site, rows in split.sites or [('', np.arange(y.size))]:
     quota = max(1, round(fraction * rows.size))
     if rows.size <= quota:
@@ -52,9 +52,9 @@ def _hold_out(where, split, flag, fraction):
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
     taken = _spread(own[1], quota, _draws(flag, *own))
-    held.append(rows[taken])
+    held_out.append(rows[taken])
     rest.append(rows[~taken])
-  return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
+  return np.sort(np.concatenate(held_out)), np.sort(np.concatenate(rest))
 
 
 def without_small_sites(
@@ -78,10 +78,10 @@ def without_small_sites(
   for each in dataset.splits if name == 'train' else [name]:
     split = dataset.splits[each]
     if split.ids is not None:
-      kept = ~np.isin(np.asarray(split.ids).astype(str), small)
-      splits[each] = split.take(np.flatnonzero(kept))
+      is_large = ~np.isin(np.asarray(split.ids).astype(str), small)
+      splits[each] = split.take(np.flatnonzero(is_large))
       if each == 'train':
-        splits['rows'] = dataset.row_numbers[kept]
+        splits['rows'] = dataset.row_numbers[is_large]
   shown = ', '.join(f'{site!r} ({sizes[site]})' for site in small[:20])
   note = (
     f'left out: {len(small)} sites with fewer than {least} {name} examples: '
@@ -139,20 +139,20 @@ def take(
       f'{setting}: {where} has its own {name} examples: remove the flag.'
     )
   if seed is None:
-    held, rest = hold_out(where, whole, flag, fraction)
+    rows, rest = hold_out(where, whole, flag, fraction)
   else:
     rng = seeds.generator(seed, flag)
-    held, rest = columns.whole_groups(
+    rows, rest = columns.whole_groups(
       whole.groups,
       lambda first: columns.stratify(whole.strata[first], fraction, rng),
     )
   for kind, indices, fix in (
-    (name, held, 'raise'),
+    (name, rows, 'raise'),
     ('training', rest, 'lower'),
   ):
     if not indices.size:
       raise ValueError(
         f'{setting} leaves no {kind} example of {where}: {fix} it.'
       )
-  splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
+  splits: dict[str, Any] = {name: whole.take(rows), 'train': whole.take(rest)}
   return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)

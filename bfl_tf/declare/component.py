@@ -51,7 +51,7 @@ def check(
   elif needs_name and not component.name:
     defect = 'needs the class attribute `name`.'
   if defect:
-    found = f'{type(component).__module__}:{type(component).__qualname__}'
+    subject = f'{type(component).__module__}:{type(component).__qualname__}'
     if type(component).__module__ == 'builtins':
-      found = f'the returned value {component!r}'
-    raise ValueError(f'--{flag}: {found} {defect}')
+      subject = f'the returned value {component!r}'
+    raise ValueError(f'--{flag}: {subject} {defect}')

@@ -78,14 +78,14 @@ def name_of(thing: Any) -> str:
   """Returns the `package.module:name` of an object."""
   module = getattr(thing, '__module__', None)
   name = getattr(thing, '__qualname__', '')
-  found = f'{module}:{name}'
-  if not name.isidentifier() or user_code.digest(found) is None:
+  full_name = f'{module}:{name}'
+  if not name.isidentifier() or user_code.digest(full_name) is None:
     raise ValueError(
       f'{thing!r} has no importable name, so that changes of its code cannot '
       'be detected: define it in a module, and pass it or '
       "'package.module:name'."
     )
-  return found
+  return full_name
 
 
 def short_name(name: str, table: Mapping[str, Any]) -> str:
@@ -103,8 +103,8 @@ def short_name(name: str, table: Mapping[str, Any]) -> str:
 def _member(key, name):
   """Splits a name of a family: `resnet20` is `resnet<depth>` with depth 20."""
   stem, _, argument = key.rstrip('>').partition('<')
-  found = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
-  return (argument, int(found[1])) if found else None
+  match = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
+  return (argument, int(match[1])) if match else None
 
 
 @functools.cache

@@ -184,15 +184,15 @@ def of(thing: Callable) -> Mapping[str, SettingSpec]:
   bound = thing.keywords if isinstance(thing, functools.partial) else {}
   hints = _hints(thing)
   fields = getattr(thing, '__dataclass_fields__', {})
-  found = {}
+  specs = {}
   for name, parameter in parameters.items():
     if parameter.default is not parameter.empty and name not in bound:
       field = fields.get(name)
       declared = field.metadata.get(_DECLARED) if field else None
       argument = _spec(name, hints.get(name), parameter.default, declared)
       if argument is not None:
-        found[name] = argument
-  return types.MappingProxyType(found)
+        specs[name] = argument
+  return types.MappingProxyType(specs)
 
 
 def _hints(thing):

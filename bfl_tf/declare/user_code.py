@@ -89,14 +89,14 @@ def describe(error: BaseException) -> str:
 def _place(error) -> str:
   """Returns the last line of user code that an error passed, if any."""
   text = ''.join(traceback.format_exception(error))
-  found = [
+  frames = [
     (pathlib.Path(path), line, function)
     for path, line, function in _FRAME.findall(text)
     if _is_users(path)
   ]
-  if not found:
+  if not frames:
     return ''
-  path, line, function = found[-1]
+  path, line, function = frames[-1]
   return f' ({path.name}, line {line}, in {function})'
 
 
@@ -122,9 +122,9 @@ def digest(name: str) -> str | None:
   """Returns a digest of the file of a `package.module:name`."""
   try:
     module = importlib.import_module(name.partition(':')[0])
-    found = digest_of(pathlib.Path(str(module.__file__)))
+    digest = digest_of(pathlib.Path(str(module.__file__)))
     # A module that is loaded again has a new spec; a script has none.
-    return vars(module.__spec__ or module).setdefault('bfl_tf_digest', found)
+    return vars(module.__spec__ or module).setdefault('bfl_tf_digest', digest)
   except (ImportError, OSError, AttributeError):
     return None
 

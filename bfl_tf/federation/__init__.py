@@ -10,6 +10,6 @@ from bfl_tf.federation.stopping import (
   ComponentError,
   MachineError,
   StoppedError,
-  Terminated,
+  Termination,
   TooFewClientsError,
 )

@@ -167,11 +167,11 @@ class Admission:
         or self._beyond(update.extras)
       )
 
-    found = user_code.attempt(find)
-    if isinstance(found, BaseException):
-      found = f'it cannot be read: {type(found).__name__}'
-    if found:
-      return update, stopping.clean(found), False
+    defect = user_code.attempt(find)
+    if isinstance(defect, BaseException):
+      defect = f'it cannot be read: {type(defect).__name__}'
+    if defect:
+      return update, stopping.clean(defect), False
     if work:
       update = update._replace(rates=work.rates)
     sizes = self._sizes(update.model)

@@ -73,7 +73,7 @@ def client_task(
     indices: `[num_examples]` int32 into the training data.
   """
   config, round_index = plan.config, broadcast.round
-  kept = memory or {}
+  memory = memory or {}
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
@@ -84,7 +84,7 @@ def client_task(
     ),
     shared=broadcast.shared,
     # A checkpoint does not contain memories without arrays.
-    memory={**plan.fresh_memory(broadcast.model, kept), **kept},
+    memory={**plan.fresh_memory(broadcast.model, memory), **memory},
     other_examples=np.int32(
       plan.objective.other_examples(len(indices), broadcast.num_examples)
     ),

@@ -41,12 +41,12 @@ def check_memories(state: State, spec: training.Result) -> None:
   """Rejects memories of clients that another engine stored."""
   # A checkpoint does not contain memories without arrays.
   expected = {
-    name for name, kept in spec.memory.items() if tf.nest.flatten(kept)
+    name for name, array in spec.memory.items() if tf.nest.flatten(array)
   }
   # All memories have the same arrays.
   for memory in itertools.islice(state.memories.values(), 1):
-    kept = {name for name, array in memory.items() if tf.nest.flatten(array)}
-    if kept != expected:
+    stored = {name for name, array in memory.items() if tf.nest.flatten(array)}
+    if stored != expected:
       raise OtherSideError(
         "another engine stored the memories of this run's clients: continue "
         'with the --engine and --superlink of its first round.'

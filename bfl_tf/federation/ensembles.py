@@ -16,7 +16,7 @@ from bfl_tf.server import posteriors
 Groups = Mapping[str, Sequence[weights.Weights]]
 
 
-class Predicted(NamedTuple):
+class GroupPredictions(NamedTuple):
   """Predictions of groups of models.
 
   Attributes:
@@ -40,7 +40,7 @@ def predict(
   y: np.ndarray,
   seed: np.ndarray,
   num_samples: int,
-) -> Predicted:
+) -> GroupPredictions:
   """Predicts with every member of every group."""
   likelihood = workers[0].likelihood
   mixtures = training.Mixtures(likelihood, posteriors.betas_of(groups))
@@ -55,10 +55,10 @@ def predict(
       mixtures.add(f'w{name}', member, shares[len(members[name])])
     members[name].append(likelihood.member_arrays(member, y))
   stacked = {
-    name: {key: np.stack([each[key] for each in made]) for key in made[0]}
-    for name, made in members.items()
+    name: {key: np.stack([each[key] for each in arrays]) for key in arrays[0]}
+    for name, arrays in members.items()
   }
-  return Predicted(_unions(mixtures, groups, len(y)), stacked, rejected)
+  return GroupPredictions(_unions(mixtures, groups, len(y)), stacked, rejected)
 
 
 def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:

@@ -18,7 +18,7 @@ class RoundScores(NamedTuple):
 
   scores: dict[str, Any]
   predictive: training.Predictive
-  groups: ensembles.Predicted | None
+  groups: ensembles.GroupPredictions | None
   personal: Sequence[dict[str, Any]] = ()
 
 
@@ -41,10 +41,10 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   scores |= of_personal
   validation = dataset.validation
   if len(validation.y):
-    held, _ = _predict(*of_round, validation, 'validation')
-    of_held = _score(likelihood, held, validation.y, config.num_bins)
-    of_held |= _own_scores(config, likelihood, held, validation.y)
-    for name, value in of_held.items():
+    predictions, _ = _predict(*of_round, validation, 'validation')
+    val_scores = _score(likelihood, predictions, validation.y, config.num_bins)
+    val_scores |= _own_scores(config, likelihood, predictions, validation.y)
+    for name, value in val_scores.items():
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
@@ -79,41 +79,41 @@ def _factor(experiment, model, last) -> float | None:
     return None
   if config.posterior_factor >= 0:
     return config.posterior_factor
-  held = held_for_factor(experiment.dataset) if last else None
-  if held is None:
+  examples = examples_for_factor(experiment.dataset) if last else None
+  if examples is None:
     return None
   return prediction.fitted_factor(
     experiment.workers,
     model,
-    held,
+    examples,
     seed=seeds.named(config.seed, 'posterior_factor'),
     num_samples=config.num_mc_samples,
   )
 
 
-def held_for_factor(dataset: data.Dataset) -> data.Split | None:
+def examples_for_factor(dataset: data.Dataset) -> data.Split | None:
   """Returns the examples that the factor of a posterior is chosen by.
 
   They are the validation examples, or else a half of the calibration examples.
   """
   if len(dataset.validation.y):
     return dataset.validation
-  held = dataset.calibration
-  return halves(dataset)[0] if held is not None and len(held.y) > 1 else None
+  split = dataset.calibration
+  return halves(dataset)[0] if split is not None and len(split.y) > 1 else None
 
 
 def halves(dataset: data.Dataset) -> tuple[data.Split, data.Split]:
   """Returns two halves of the calibration examples, for fits and thresholds."""
-  held = dataset.calibration
-  assert held is not None
+  split = dataset.calibration
+  assert split is not None
 
   def divide(places):
-    count = len(held.y[places])
+    count = len(split.y[places])
     order = seeds.generator(0, 'calibration_halves').permutation(count)
     return np.sort(order[::2]), np.sort(order[1::2])
 
-  first, second = columns.whole_groups(held.groups, divide)
-  return held.take(first), held.take(second)
+  first, second = columns.whole_groups(split.groups, divide)
+  return split.take(first), split.take(second)
 
 
 def _temperature(experiment, state, likelihood, factor):
@@ -123,11 +123,11 @@ def _temperature(experiment, state, likelihood, factor):
   temperature is fitted on the calibration examples, or else on the validation
   examples. For numeric labels, it is the factor on the standard deviation.
   """
-  config, held = experiment.config, experiment.dataset.calibration
-  if held is None:
-    held = experiment.dataset.validation
+  config, split = experiment.config, experiment.dataset.calibration
+  if split is None:
+    split = experiment.dataset.validation
   elif factor is not None and not len(experiment.dataset.validation.y):
-    held, _ = halves(experiment.dataset)
+    split, _ = halves(experiment.dataset)
   plan, samples = experiment.plan, config.final_num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, 'evaluation', state.round),
@@ -136,12 +136,12 @@ def _temperature(experiment, state, likelihood, factor):
   members = state_lib.stored(plan.servers, config.predictor, state)
   predict: Any = prediction.mixture if members else prediction.predict
   model = members or prediction.scaled(state.model, factor)
-  found = predict(experiment.workers, model, held.x, **options)
-  if not np.all(np.isfinite(found.mean)):
+  predictive = predict(experiment.workers, model, split.x, **options)
+  if not np.all(np.isfinite(predictive.mean)):
     return np.nan
-  if held.is_numeric:
-    return likelihood.evaluation(found, held.y).fitted_factor
-  return metrics.fit_temperature(found.mean, held.y)
+  if split.is_numeric:
+    return likelihood.evaluation(predictive, split.y).fitted_factor
+  return metrics.fit_temperature(predictive.mean, split.y)
 
 
 def _median_scale(model):
@@ -206,18 +206,18 @@ def _score(likelihood, predictive, labels, num_bins):
 
 def _own_scores(config, likelihood, predictive, labels):
   """Returns the scores of `--own_scores`; NaN if the model diverged."""
-  found, unit = {}, likelihood.in_label_unit(predictive)
+  scores, unit = {}, likelihood.in_label_unit(predictive)
   for name, function in config.functions_of_scores.items():
     what = f'--own_scores={function.__module__}:{name}'
     given: tuple = (unit.mean,)
     if likelihood.is_numeric:
       given = unit.mean[:, 0], np.sqrt(unit.aleatoric + unit.epistemic)
-    found[name] = np.nan
+    scores[name] = np.nan
     if all(np.all(np.isfinite(values)) for values in given):
       with stopping.wrap_errors(what):
-        found[name] = function(*given, labels)
-      stopping.check_columns(what, {name: found[name]})
-  return found
+        scores[name] = function(*given, labels)
+      stopping.check_columns(what, {name: scores[name]})
+  return scores
 
 
 def _score_groups(groups, labels, likelihood, num_bins):

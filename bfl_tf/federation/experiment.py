@@ -85,19 +85,19 @@ class Experiment:
     built = {} if built is None else built
     plan = plan or Plan.of(config)
     dataset = dataset or run_data.load(config, built)
-    partition, held = run_data.partition_dataset(config, dataset)
+    partition, server_indices = run_data.partition_dataset(config, dataset)
     workers = plan.workers(dataset, built)
     plan = plan.with_layout(workers[0].layout)
     tools = server.Resources(
       workers=workers,
       num_classes=dataset.num_classes,
       num_mc_samples=plan.inference.num_layer_samples(config.num_mc_samples),
-      server_indices=held,
+      server_indices=server_indices,
       validation=dataset.validation,
       objective=plan.objective,
       recalibrates=config.batch_norm == 'recalibrate',
       load_server_data=functools.partial(
-        run_data.of_server, config, dataset, held, built
+        run_data.of_server, config, dataset, server_indices, built
       ),
     )
     # Traces the hooks of client parts, so that they fail before any round.
@@ -112,12 +112,12 @@ class Experiment:
         extras=tuple(traced.extras),
       )
     )
-    made = cls(plan, dataset, partition, held, workers, tools)
+    experiment = cls(plan, dataset, partition, server_indices, workers, tools)
     if config.engine == 'local' and (
       config.personal_scores or any(p.has('personal') for p in plan.locals)
     ):
-      made.personal_rows()  # A client without test examples is an error.
-    return made
+      experiment.personal_rows()  # A client without test examples is an error.
+    return experiment
 
 
 def build(

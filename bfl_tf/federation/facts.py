@@ -106,13 +106,13 @@ def check(facts: Facts) -> None:
   plan = facts.plan
   for flag, part in plan.flags_of_parts():
     own = dataclasses.replace(facts, flag=flag)
-    found = user_code.attempt(part.check, own)
-    if isinstance(found, ValueError):
-      raise found
-    if isinstance(found, BaseException):
+    error = user_code.attempt(part.check, own)
+    if isinstance(error, ValueError):
+      raise error
+    if isinstance(error, BaseException):
       raise user_code.RaisedError(
-        f'{flag}: its hook check raised {user_code.describe(found)}.'
-      ) from found
+        f'{flag}: its hook check raised {user_code.describe(error)}.'
+      ) from error
   if facts.model is None:
     _check_prior(plan)
     _check_weighting(plan)
@@ -247,12 +247,12 @@ def _check_servers(plan):
       f'--server_parts: {names} would each create groups of models: select one '
       'of them.'
     )
-  made = [name for part in makers for name in part.group_names]
-  if not config.predictor or config.predictor in made:
+  groups = [name for part in makers for name in part.group_names]
+  if not config.predictor or config.predictor in groups:
     return
-  if not made:
+  if not groups:
     raise ValueError(
       f'--predictor={config.predictor}: no selected part makes groups of '
       'models: set --server_parts=ensemble.'
     )
-  server.groups_of('predictor', config.predictor, made)
+  server.groups_of('predictor', config.predictor, groups)

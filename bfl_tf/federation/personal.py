@@ -43,8 +43,8 @@ def model_of(
   memory = memory or plan.fresh_memory(model)
   for part in plan.locals:
     if part.has('personal'):
-      found = part.personal(model, memory.get(part.name))
-      model = weights.Weights(*parts.numpy(found))
+      tensors = part.personal(model, memory.get(part.name))
+      model = weights.Weights(*parts.numpy(tensors))
   return model
 
 
@@ -73,18 +73,18 @@ def evaluate(
   scores: dict[str, float] = {}
   of_clients: list[dict[str, Any]] = []
   for split, prefix in (('test', ''), ('validation', 'validation_')):
-    found, rows_of = [], experiment.personal_rows(split)
+    all_scores, rows_of = [], experiment.personal_rows(split)
     for client, rows in rows_of.items():
       model = model_of(plan, state.model, state.memories.get(client))
       name = f'personal_{prefix}evaluation'
       seed = seeds.named(config.seed, name, state.round, client)
       examples = experiment.dataset.splits[split].take(rows)
-      found.append(_scores(experiment, model, examples, seed, num_samples))
-    scores |= means(found, prefix)
+      all_scores.append(_scores(experiment, model, examples, seed, num_samples))
+    scores |= means(all_scores, prefix)
     if split == 'test':
       of_clients = [
         {'client': client, **{k: v for k, v in each.items() if k in SCORES}}
-        for client, each in zip(rows_of, found)
+        for client, each in zip(rows_of, all_scores)
       ]
     if split == 'test' and makes_models(plan):
       untrained = rows_of.keys() - state.memories.keys()
@@ -93,12 +93,12 @@ def evaluate(
 
 
 def means(
-  found: Sequence[Mapping[str, float]], prefix: str
+  client_scores: Sequence[Mapping[str, float]], prefix: str
 ) -> dict[str, float]:
   """Returns the means over clients of finite scores, as `evaluate` does."""
   scores: dict[str, float] = {}
   for name in SCORES:
-    every = [each[name] for each in found if name in each]
+    every = [each[name] for each in client_scores if name in each]
     values = [value for value in every if np.isfinite(value)]
     if every:
       mean = float(np.mean(values)) if values else np.nan

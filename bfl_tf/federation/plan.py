@@ -53,9 +53,9 @@ class Plan:
     variant: Any = config.make('variant', object)
     optimizer = config.make('client_optimizer', training.Optimizer)
     objectives = [
-      made
-      for made in (variant, optimizer)
-      if isinstance(made, training.Objective)
+      each
+      for each in (variant, optimizer)
+      if isinstance(each, training.Objective)
     ]
     weighting = config.make('weighting', pooling.Weighting)
     run = parts.RunFacts(
@@ -313,16 +313,16 @@ class Plan:
     )
 
   def fresh_memory(
-    self, model: weights.Weights, kept: Container[str] = ()
+    self, model: weights.Weights, exclude: Container[str] = ()
   ) -> dict[str, Any]:
     """Returns a client's memory before its first round, by part name.
 
-    Parts in `kept` are left out: they have a memory of an earlier round.
+    Parts in `exclude` are left out: they have a memory of an earlier round.
     """
     return {
       part.name: parts.numpy(part.memory(model))
       for part in self.locals
-      if part.has('memory') and part.name not in kept
+      if part.has('memory') and part.name not in exclude
     }
 
   def fresh_slots(self, model: weights.Weights) -> dict[str, Any]:
@@ -342,7 +342,7 @@ class Plan:
     }
 
   @functools.cached_property
-  def traced(self) -> training.Traced:
+  def traced(self) -> training.TraceResult:
     """The trace of the client parts, with the shapes of an update.
 
     Memories and slots keep their initial shapes.

@@ -37,7 +37,7 @@ def scaled(model: weights.Weights, factor: float | None) -> weights.Weights:
 def fitted_factor(
   workers: Sequence[training.Predictor],
   model: weights.Weights,
-  held: data.Split,
+  split: data.Split,
   *,
   seed: np.ndarray,
   num_samples: int,
@@ -49,14 +49,14 @@ def fitted_factor(
   """
 
   def nll(factor):
-    found = predict(
+    predictive = predict(
       workers,
       scaled(model, factor),
-      held.x,
+      split.x,
       seed=seed,
       num_samples=num_samples if factor else 1,
     )
-    evaluation = workers[0].likelihood.evaluation(found, held.y)
+    evaluation = workers[0].likelihood.evaluation(predictive, split.y)
     value = metrics.summarize(evaluation)['nll']
     return value if np.isfinite(value) else np.inf
 
@@ -92,8 +92,8 @@ def predict(
     return training.predict(
       workers, model, x, seed=seed, num_samples=num_samples
     )
-  found = samples(workers, model, x, seed=seed, num_samples=num_samples)
-  return _mixed(workers, found)
+  members = samples(workers, model, x, seed=seed, num_samples=num_samples)
+  return _mixed(workers, members)
 
 
 def samples(
@@ -145,13 +145,13 @@ def members_of(
 ) -> Iterator[training.Predictive]:
   """Yields the predictions of models; options as in `predict`."""
   of_groups = training.predict_members(workers, {'S': members}, x, **options)
-  return (found for _, found in of_groups)
+  return (predictive for _, predictive in of_groups)
 
 
-def _mixed(workers, found) -> training.Predictive:
+def _mixed(workers, members) -> training.Predictive:
   """Returns the mixture of predictions that are finite."""
   mixtures = training.Mixtures(workers[0].likelihood)
-  for member in found:
+  for member in members:
     last = member
     mixtures.add('S', member)
   return mixtures.union(['S']) if 'S' in mixtures else last

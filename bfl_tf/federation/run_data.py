@@ -55,12 +55,12 @@ def partition_dataset(
       some, num_examples=number, seed=config.seed_of_data
     )
 
-  held, rest = columns.whole_groups(groups, hold_out)
+  server_indices, rest = columns.whole_groups(groups, hold_out)
   parts = columns.whole_groups(
     None if groups is None else groups[rest],
     lambda first: _partition(config, dataset, rest[first]),
   )
-  return [rest[part].astype(np.int32) for part in parts], held
+  return [rest[part].astype(np.int32) for part in parts], server_indices
 
 
 def _partition(config, dataset, rest):
@@ -162,7 +162,7 @@ def personal_rows(
   """
   names, scored = client_names(dataset, partition), dataset.splits[split]
   of_sites: dict[str, np.ndarray] = dict(scored.sites)
-  found = {}
+  rows_by_client = {}
   for client in clients:
     if names and of_sites:
       rows = of_sites.get(names[client], np.zeros(0, int))
@@ -172,14 +172,14 @@ def personal_rows(
       generator = seeds.generator(seed, f'personal_{split}', client)
       rows = _alike(dataset.train.y[partition[client]], scored.y, generator)
     if len(rows):
-      found[client] = rows
+      rows_by_client[client] = rows
     elif split == 'test':
       raise ValueError(
         f'client {names[client] if names else client} has no test example for '
         'its personal model: raise --test_fraction, or leave the site out with '
         '--min_site_examples.'
       )
-  return found
+  return rows_by_client
 
 
 def _alike(train, scored, generator) -> np.ndarray:
@@ -196,7 +196,7 @@ def _alike(train, scored, generator) -> np.ndarray:
 
 
 def of_server(
-  config: Config, dataset: data.Dataset, held: np.ndarray, built: dict[Any, Any]
+  config: Config, dataset: data.Dataset, rows: np.ndarray, built: dict[Any, Any]
 ) -> tuple[np.ndarray, np.ndarray | None]:
   """Returns the server's inputs and labels.
 
@@ -217,7 +217,7 @@ def of_server(
       )
     images, labels = built[key], None
   else:
-    images, labels = dataset.train.x[held], dataset.train.y[held]
+    images, labels = dataset.train.x[rows], dataset.train.y[rows]
   wanted = config.num_unlabeled_examples
   if wanted > len(images):
     raise ValueError(

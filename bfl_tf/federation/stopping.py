@@ -32,7 +32,7 @@ class MachineError(StoppedError):
   """An error of the machine, such as a full disk or an unreadable file."""
 
 
-class Terminated(KeyboardInterrupt):
+class Termination(KeyboardInterrupt):
   """The process received SIGTERM, which ends a run like Ctrl-C."""
 
 

@@ -37,7 +37,7 @@ from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
 from bfl_tf.flower import client_state, data_summaries, messages
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 from bfl_tf.runs.task import Task
 
 # Settings of the node's owner; they describe the node's own file.
@@ -135,14 +135,14 @@ class Site:
   ) -> statistics.ClientUpdate:
     """Returns the update, with the memory if the server stores it."""
     client, memory = order.client, order.memory
-    kept = None
+    folder = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
-      kept = client_state.MemoryFolder.of(
+      folder = client_state.MemoryFolder.of(
         memory_dir, order.run, order.flags, client
       )
       # A resumed server restarts at most this many rounds back.
       back = self.plan.config.checkpoint_every
-      memory = kept.take(order.accepted, order.broadcast.round - back)
+      memory = folder.take(order.accepted, order.broadcast.round - back)
     update = client_lib.train_client(
       self.plan,
       self.worker,
@@ -151,8 +151,8 @@ class Site:
       self.examples(client),
       memory,
     )
-    if kept is not None:
-      kept.put(order.broadcast.round, update.memory)
+    if folder is not None:
+      folder.put(order.broadcast.round, update.memory)
       update = update._replace(memory={})
     return update
 
@@ -219,7 +219,7 @@ def of(
 
 def read(flags: str, own: OwnFile) -> tuple[Config, Dataset]:
   """Returns the config and the examples of a node."""
-  config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
+  config = run_config.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
     raise ValueError(
       f'--partition={config.partition}: a node with its own file is one '
@@ -286,15 +286,15 @@ def answer(
   if question.share == 'personal' or trained.needs_site:
     memory = None
     if question.accepted >= 0:
-      kept = client_state.MemoryFolder.of(
+      folder = client_state.MemoryFolder.of(
         memory_dir, question.run, question.flags, question.client
       )
-      memory = kept.take(question.accepted)
+      memory = folder.take(question.accepted)
     trained = trained.with_memory(memory)
   prediction, y = trained.predict(split.x), split.y
   if not task.is_numeric:
     y = data_summaries.numbers(dataset, task.classes)[y]
   if question.share == 'calibration':
-    held = site_statistics.HeldCounts.of(prediction, y, question.score)
-    return held._asdict()
+    counts = site_statistics.HeldCounts.of(prediction, y, question.score)
+    return counts._asdict()
   return site_statistics.of(prediction, y, sets)._asdict()

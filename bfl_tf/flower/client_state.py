@@ -50,25 +50,25 @@ class MemoryFolder:
       oldest: First round that the server may repeat from its checkpoint; the
         memory valid at that round is not deleted.
     """
-    found = {
+    paths = {
       int(text): path
       for path in self.path.glob('round-*.npz')
       if (text := path.stem.removeprefix('round-')).isdecimal()
     }
-    if accepted >= 0 and accepted not in found:
+    if accepted >= 0 and accepted not in paths:
       raise ValueError(
         f'the memory of round {accepted} is not in {self.path}: start a new '
         'run in another --output_dir'
       )
     # The memory that was valid when the oldest round began.
-    first = max((n for n in found if n <= accepted and n < oldest), default=-1)
-    for number, path in found.items():
+    first = max((n for n in paths if n <= accepted and n < oldest), default=-1)
+    for number, path in paths.items():
       if not first <= number <= accepted:
         path.unlink()
     if accepted < 0:
       return {}
-    with files.reading(found[accepted], 'start a run in another --output_dir'):
-      tree = trees.load(found[accepted])
+    with files.reading(paths[accepted], 'start a run in another --output_dir'):
+      tree = trees.load(paths[accepted])
       memory = tree.get('memory', {})
       if str(tree['digest']) != self._digest(accepted, memory):
         raise ValueError('another run, client or round, or other arrays')
@@ -82,9 +82,9 @@ class MemoryFolder:
 
   def _digest(self, number, memory) -> str:
     """Returns a digest of the run, the client, the round and the memory."""
-    found = hashlib.sha256(f'{self.path.parts[-2:]} {number}'.encode())
+    hasher = hashlib.sha256(f'{self.path.parts[-2:]} {number}'.encode())
     for name, leaf in trees.leaves(memory):
       array = np.asarray(leaf)
       kind = f'{name} {array.dtype.str} {array.shape}'
-      found.update(kind.encode() + array.tobytes())
-    return found.hexdigest()
+      hasher.update(kind.encode() + array.tobytes())
+    return hasher.hexdigest()

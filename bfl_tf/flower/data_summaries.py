@@ -156,12 +156,12 @@ class DataSummary:
       counts[name] = counts.get(name, 0) + number
     tables.ordered("its classes and the others' have", counts)
     moments = mine.moments.merge(theirs.moments)
-    held = {share: n + other.held[share] for share, n in self.held.items()}
+    num_held = {share: n + other.held[share] for share, n in self.held.items()}
     of_labels = None
     if mine.numbers and theirs.numbers:
       of_labels = mine.numbers.merge(theirs.numbers)
     return dataclasses.replace(
-      mine, counts=counts, moments=moments, held=held, numbers=of_labels
+      mine, counts=counts, moments=moments, held=num_held, numbers=of_labels
     )
 
   @property
@@ -202,8 +202,8 @@ class DataSummary:
 def _check_schema(fields: Mapping[str, Any], num_sites: int) -> None:
   """Raises a ValueError unless all names and numbers are as in `_SCHEMA`."""
   for name, (kind, least, most, number) in _SCHEMA.items():
-    found = fields[name]
-    values = [*(found.values() if isinstance(found, dict) else found)]
+    field = fields[name]
+    values = [*(field.values() if isinstance(field, dict) else field)]
     wrong = [
       value
       for value in values

@@ -15,7 +15,7 @@ from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 from bfl_tf.flower import messages
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 from bfl_tf.startup import tf
 
 
@@ -55,7 +55,7 @@ class Engine(engine.Engine):
       yield client, update
 
   def _orders(self, experiment, state, nodes):
-    flags = '\n'.join(flags_file.flag_lines(experiment.config))
+    flags = '\n'.join(run_config.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
     packed = messages.pack_arrays(
       {'broadcast': {'model': broadcast.model, 'shared': broadcast.shared}}

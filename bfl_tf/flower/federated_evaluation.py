@@ -26,7 +26,7 @@ from bfl_tf.declare import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import data_summaries, messages, nodes
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 from bfl_tf.startup import tf
 
 # Replies are small, and nodes import TensorFlow slowly: many run in parallel.
@@ -57,21 +57,21 @@ class FederatedEvaluation:
   def report(self) -> reports.Report:
     """Evaluates the calibration shares, then the test shares."""
     trained, sets, task = self.trained, None, self.trained.task
-    has_held = bool(trained.config.calibration_fraction)
-    risk.check(self.choice, task.classes, has_held)
-    held: dict[str, site_statistics.HeldCounts] = {}
-    if has_held:
+    has_calibration = bool(trained.config.calibration_fraction)
+    risk.check(self.choice, task.classes, has_calibration)
+    counts: dict[str, site_statistics.HeldCounts] = {}
+    if has_calibration:
       answers = self._answers('calibration', None)
-      held = {self.names[client]: each for client, each in answers.items()}
+      counts = {self.names[client]: each for client, each in answers.items()}
       sets = prediction_sets.PredictionSets.of(
-        {name: each.counts for name, each in held.items()},
+        {name: each.counts for name, each in counts.items()},
         trained.num_samples(), self.score, self.sets_by, task.classes,
       )  # fmt: skip
-    found = self._answers('test', sets)
+    answers = self._answers('test', sets)
     own: Mapping[int, Any] = {}
     if trained.has_personal_models:
       own = self._answers('personal', None)
-    by_name = {self.names[client]: sums for client, sums in found.items()}
+    by_name = {self.names[client]: sums for client, sums in answers.items()}
     rounds = directory.contributions(self.run) if self.run else {}
     missing = {
       self.names[c]: encoding.missing_fraction(s.features, s.moments.mean)
@@ -88,7 +88,7 @@ class FederatedEvaluation:
         self.names[client]: reports.own_row('personal', sums, None)
         for client, sums in own.items()
       },
-      held,
+      counts,
       self.choice,
       {self.names[int(c)]: pair for c, pair in rounds.items()},
       missing,
@@ -112,30 +112,30 @@ class FederatedEvaluation:
     self, share: str, sets: prediction_sets.PredictionSets | None
   ) -> dict[int, Any]:
     """Returns the valid replies by client, in the order of client numbers."""
-    found, like = {}, self._like(share, sets)
+    sums_by_client, like = {}, self._like(share, sets)
     for client, reply in nodes.exchange(
       self.numbered.grid, self._messages(share, sets), _WINDOW, self.seconds
     ):
-      held = self.introduced[client].held
-      num_examples = held['test' if share == 'personal' else share]
+      sizes = self.introduced[client].held
+      num_examples = sizes['test' if share == 'personal' else share]
       sums = user_code.attempt(_read, reply, like, num_examples)
       if isinstance(sums, BaseException):
         self.rejected[client] = stopping.clean(f'{share} share: {sums}')
         continue
-      found[client], name = sums
+      sums_by_client[client], name = sums
       # With the number in front, a name is unique and never a formula.
       self.names[client] = f'{client} {stopping.clean(name)[:40]}'.strip()
     wanted = self.trained.config.min_clients
-    if len(found) < wanted:
+    if len(sums_by_client) < wanted:
       raise stopping.TooFewClientsError(
-        f'{len(found)} answers on the {share} share are fewer than '
+        f'{len(sums_by_client)} answers on the {share} share are fewer than '
         f'--min_clients={wanted} ({stopping.reasons(self.rejected)}).'
       )
     # A fixed order of sums makes results independent of arrival times.
-    return dict(sorted(found.items()))
+    return dict(sorted(sums_by_client.items()))
 
   def _messages(self, share, sets) -> Iterator[tuple[int, flwr_app.Message]]:
-    flags = '\n'.join(flags_file.flag_lines(self.trained.config))
+    flags = '\n'.join(run_config.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.rejected))

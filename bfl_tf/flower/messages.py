@@ -20,7 +20,7 @@ import numpy as np
 from bfl_tf import data, trees
 from bfl_tf.federation import stopping
 from bfl_tf.federation.client import Broadcast
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 # With this variable a node's owner permits imports that the server names.
 OWN_CODE = 'BFL_TF_OWN_CODE'
@@ -132,10 +132,10 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   The check precedes parsing, because parsing imports user code.
   """
   first, *lines = flags.splitlines()
-  if first != flags_file.VERSION:
+  if first != run_config.VERSION:
     raise ValueError(
       f'the server runs {first.lstrip("# ")}, this node '
-      f'{flags_file.VERSION.lstrip("# ")}: install the same on both'
+      f'{run_config.VERSION.lstrip("# ")}: install the same on both'
     )
   if os.environ.get(OWN_CODE) == '1':
     return lines

@@ -31,7 +31,7 @@ from bfl_tf.federation import run_data, stopping
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
 from bfl_tf.flower.nodes import SuperNodes
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 
 app = serverapp.ServerApp()
 
@@ -44,7 +44,7 @@ class ServerError(RuntimeError):
 def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   """Runs a config or an evaluation; its error also ends Flower's run."""
   try:
-    with contextlib.redirect_stdout(_Marked(sys.stdout)):
+    with contextlib.redirect_stdout(_MarkedStream(sys.stdout)):
       do = _score if context.run_config['ask'] else _execute
       do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
@@ -52,7 +52,7 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 
 
 def _execute(grid, settings):
-  config = flags_file.parse(str(settings['flags']).splitlines())
+  config = run_config.parse(str(settings['flags']).splitlines())
   path, overwrite = str(settings['output-dir']), bool(settings['overwrite'])
   # An unsuitable directory is rejected before the wait for nodes.
   directory.RunDirectory(path, overwrite).check(config)
@@ -109,7 +109,7 @@ def _score(grid, settings):
     report_files.write(path, report)
     effects = coefficients.write(path, trained)
   for line in (*effects, *report_files.lines(path, report, of_nodes=True)):
-    # `_Marked` does not mark empty lines, and unmarked lines are not shown.
+    # `_MarkedStream` marks no empty lines, and unmarked lines are not shown.
     print(line or ' ')
 
 
@@ -123,7 +123,7 @@ def _as_json(digests) -> str:
 
 def _introduced(grid, config, settings):
   """Waits for the nodes of all clients."""
-  flags = '\n'.join(flags_file.flag_lines(config))
+  flags = '\n'.join(run_config.flag_lines(config))
   nodes = SuperNodes.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )
@@ -182,7 +182,7 @@ def with_summaries(
   )
 
 
-class _Marked:
+class _MarkedStream:
   """A stream that marks its lines, to distinguish them from Flower's own."""
 
   def __init__(self, stream):

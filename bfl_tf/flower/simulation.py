@@ -23,7 +23,7 @@ from flwr import clientapp, serverapp
 from bfl_tf import runs, startup, training
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 
 # Bounds the orders in the server's memory for any number of clients.
 _NUM_NODES = 16
@@ -46,7 +46,7 @@ def simulate(
   path = pathlib.Path(output_dir).absolute()
   results: Any = directory.RunDirectory(path, overwrite)
   replace = 'replace' if overwrite else ''
-  execute(_CHILD, [str(path), replace, *flags_file.text(config).splitlines()])
+  execute(_CHILD, [str(path), replace, *run_config.text(config).splitlines()])
   return results.summary(config.final_round)
 
 
@@ -58,10 +58,10 @@ def num_nodes(config: Config) -> int:
   """
   # Two orders per process keep it busy. With a deadline there are no more,
   # because it starts when the order is sent.
-  found = 2 * training.bounded(config.num_workers)
+  number = 2 * training.bounded(config.num_workers)
   if not config.client_timeout:
-    found = max(found, _NUM_NODES)
-  return min(config.num_clients, found)
+    number = max(number, _NUM_NODES)
+  return min(config.num_clients, number)
 
 
 def _print(line):
@@ -161,7 +161,7 @@ def main() -> None:
   """Runs the config from `simulate` in its child process."""
   logging.set_verbosity(logging.WARNING)
   path, replace, *flags = given()
-  config = flags_file.parse(flags)
+  config = run_config.parse(flags)
   window, server = num_nodes(config), serverapp.ServerApp()
 
   @server.main()

@@ -55,8 +55,8 @@ class BayesianStrategy(strategy.FedAvg):
     super().__init__(**fedavg)
     self._model = model
     self._variables = weights.Variables.of(model)
-    self._rule = _made('rule', rule, pooling.RULES)
-    self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
+    self._rule = _component('rule', rule, pooling.RULES)
+    self._weighting = _component('weighting', weighting, pooling.WEIGHTINGS)
     if not self._rule.takes_weights and weighting != 'auto':
       raise ValueError(
         f'rule {rule!r} takes no client weights: remove weighting='
@@ -102,9 +102,9 @@ class BayesianStrategy(strategy.FedAvg):
     accepted: list[app.RecordDict] = []
     rejected, replies = 0, list(replies)
     # One reply must not decide which metrics the others need.
-    found = [user_code.attempt(_metrics, reply) for reply in replies]
+    records = [user_code.attempt(_metrics, reply) for reply in replies]
     votes = collections.Counter(
-      frozenset(m) for m in found if isinstance(m, app.MetricRecord)
+      frozenset(m) for m in records if isinstance(m, app.MetricRecord)
     )
     names = max(votes, key=votes.__getitem__, default=frozenset())
     for reply in replies:
@@ -153,7 +153,7 @@ def _metrics(reply) -> Any:
   return metrics
 
 
-def _made(flag, thing, table):
+def _component(flag, thing, table):
   if isinstance(thing, str):
     return registry.resolve(flag, thing, table)()
   return thing

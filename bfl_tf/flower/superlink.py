@@ -20,7 +20,7 @@ from typing import Any
 from bfl_tf.analysis import risk
 from bfl_tf.config.config import Config
 from bfl_tf.federation import stopping
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 
 _APP = pathlib.Path(__file__).parent / 'app'
 # The ServerApp prefixes the lines for the user with this mark.
@@ -50,7 +50,7 @@ def execute(
     ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
   """
-  flags = '\n'.join(flags_file.flag_lines(config))
+  flags = '\n'.join(run_config.flag_lines(config))
   path = directory.RunDirectory(output_dir, overwrite).path
   settings = {'flags': flags, 'output-dir': str(path)}
   _submit(connection, {**settings, 'overwrite': overwrite})
@@ -122,13 +122,13 @@ def _submit(connection, settings):
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
-  found = subprocess.run(
+  process = subprocess.run(
     [_FLWR, *arguments, '--format', 'json'],
     stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
   )  # fmt: skip
-  answer = json.loads(found.stdout or '{}')
+  answer = json.loads(process.stdout or '{}')
   if not answer.get('success'):
-    why = answer.get('error-message', f'flwr ended with {found.returncode}')
+    why = answer.get('error-message', f'flwr ended with {process.returncode}')
     raise error(f'--superlink={connection}: {" ".join(why.split())}')
   return answer
 

@@ -28,7 +28,7 @@ _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 
 
 @dataclasses.dataclass(frozen=True)
-class Adaptive(Server):
+class AdaptiveOptimizer(Server):
   """Updates the mean; scales and buffers stay as pooled."""
 
   optimizer: str = setting(
@@ -79,7 +79,7 @@ class Adaptive(Server):
 
 
 fedadam = Method(
-  (Adaptive(optimizer='adam', learning_rate=0.01),),
+  (AdaptiveOptimizer(optimizer='adam', learning_rate=0.01),),
   tune={'adaptive.learning_rate': 'log:0.001:0.1'},
   help='FedAdam (Reddi et al. 2021): Adam on the server.',
 )

@@ -29,7 +29,7 @@ from bfl_tf.parts import Outcome, Server
 from bfl_tf.server import ensemble as ensemble_lib
 from bfl_tf.server import posteriors
 from bfl_tf.server.resources import Resources
-from bfl_tf.server.teacher_posteriors import Fitted
+from bfl_tf.server.teacher_posteriors import Gaussian
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
@@ -255,7 +255,9 @@ fedbe = Method(
   (
     # Fractions of the steps fit every number of examples.
     Distil(
-      ensemble_lib.Ensemble(groups='A+C+S', num_samples=10, posterior=Fitted()),
+      ensemble_lib.Ensemble(
+        groups='A+C+S', num_samples=10, posterior=Gaussian()
+      ),
       teachers='A+C+S',
       sharpening=2.0,
       optimizer='swa',

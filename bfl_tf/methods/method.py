@@ -46,52 +46,52 @@ class Method:
 
   def __or__(self, other: Method) -> Method:
     """Joins two methods; a ValueError names what both set."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     empty = Method()
     for name, a in vars(self).items():
       b, nothing = getattr(other, name), getattr(empty, name)
       if name == 'help':
-        made[name] = ' '.join(filter(None, (a, b)))
+        fields[name] = ' '.join(filter(None, (a, b)))
       elif isinstance(nothing, tuple):
-        made[name] = a + b
+        fields[name] = a + b
       elif isinstance(nothing, dict):
-        made[name] = {**a, **b}
+        fields[name] = {**a, **b}
       elif b not in (a, nothing) and a != nothing:
         raise ValueError(f'both methods set {name}: {a} and {b}.')
       else:
-        made[name] = b if a == nothing else a
-    return Method(**made)
+        fields[name] = b if a == nothing else a
+    return Method(**fields)
 
   @property
   def flags(self) -> dict[str, Any]:
     """Fields and settings of a config that select this method."""
-    found: dict[str, Any] = {}
+    flags: dict[str, Any] = {}
     clients, servers = [], []
     for part in self.parts:
       if isinstance(part, parts_lib.Local):
-        clients.append(_add(found, part))
+        clients.append(_add(flags, part))
       elif isinstance(part, parts_lib.Pool):
-        found['pooling'] = _add(found, part, pooling.RULES)
+        flags['pooling'] = _add(flags, part, pooling.RULES)
       else:
-        servers.append(_add(found, part))
+        servers.append(_add(flags, part))
     for name, names in (('client_parts', clients), ('server_parts', servers)):
       if names:
-        found[name] = tuple(names)
-    found['variant'] = _add(found, self.variant, training.VARIANTS)
+        flags[name] = tuple(names)
+    flags['variant'] = _add(flags, self.variant, training.VARIANTS)
     if self.optimizer is not None:
-      found['client_optimizer'] = _add(
-        found, self.optimizer, training.OPTIMIZERS
+      flags['client_optimizer'] = _add(
+        flags, self.optimizer, training.OPTIMIZERS
       )
-      found['client_learning_rate'] = self.learning_rate
+      flags['client_learning_rate'] = self.learning_rate
     if self.weighting is not None:
-      found['weighting'] = _add(found, self.weighting, pooling.WEIGHTINGS)
+      flags['weighting'] = _add(flags, self.weighting, pooling.WEIGHTINGS)
     if self.predictor:
-      found['predictor'] = self.predictor
-    return found
+      flags['predictor'] = self.predictor
+    return flags
 
 
 def _add(
-  found: dict[str, Any], thing: Any, table: Mapping[str, Any] = _NOTHING
+  flags: dict[str, Any], thing: Any, table: Mapping[str, Any] = _NOTHING
 ) -> str:
   """Adds the settings of a component; returns the name that selects it."""
   if isinstance(thing, str):
@@ -108,11 +108,11 @@ def _add(
   for setting, spec in settings.of(kind).items():
     value = getattr(thing, setting)
     if spec.table is not None and not isinstance(value, str):
-      value = _add(found, value, spec.table)
+      value = _add(flags, value, spec.table)
     if value != spec.default:
-      found[f'{prefix}.{setting}'] = value
+      flags[f'{prefix}.{setting}'] = value
   for field, default in component.inner(kind).items():
     inner = getattr(thing, field)
     if inner != default:
-      _add(found, inner)
+      _add(flags, inner)
   return name

@@ -74,11 +74,11 @@ class PVI(Local, pooling.DistributedWeightConsolidation):
     q = weights.natural(ctx.broadcast)
     shift, precision = tf.unstack(q - self.factor(ctx, memory))
     floor = tf.constant(_MIN_CAVITY * self.run.prior_precision, tf.float64)
-    held = tf.maximum(precision, floor)
+    cavity = tf.maximum(precision, floor)
     # The floor must not change the prior's gradient at m.
-    shift += (held - precision) * tf.cast(ctx.broadcast.loc, tf.float64)
-    floored = tf.reduce_mean(tf.cast(held <= floor, tf.float32))
-    return Start(ctx.start, (q, tf.stack([shift, held]), memory, floored))
+    shift += (cavity - precision) * tf.cast(ctx.broadcast.loc, tf.float64)
+    floored = tf.reduce_mean(tf.cast(cavity <= floor, tf.float32))
+    return Start(ctx.start, (q, tf.stack([shift, cavity]), memory, floored))
 
   def prior(self, carry):
     return Natural(carry[1])

@@ -29,7 +29,7 @@ from bfl_tf.server import pooling
 from bfl_tf.startup import tf
 
 
-class Collected(NamedTuple):
+class WeightStatistics(NamedTuple):
   """Statistics of the collected weights.
 
   Attributes:
@@ -98,10 +98,10 @@ class Swag(Local):
   def check(self, facts):
     least = max(2, self.rank) if self.fits_scale else 1
     for client, steps, _ in facts.trainings:
-      found = self.collections(steps)
+      count = self.collections(steps)
       facts.need(
-        found >= least,
-        f'at least {least} sets of weights, and collects {found} in the '
+        count >= least,
+        f'at least {least} sets of weights, and collects {count} in the '
         f'{steps} steps of client {client}: raise --local_epochs, or lower '
         '--swag.period or --swag.rank',
       )
@@ -110,7 +110,7 @@ class Swag(Local):
     zeros = tf.zeros_like(ctx.broadcast.mean)
     columns = tf.tile(zeros[tf.newaxis], [self.rank, 1])
     square = zeros if self.fits_scale else tf.zeros([0], zeros.dtype)
-    return Start(ctx.start, Collected(0.0, zeros, square, columns))
+    return Start(ctx.start, WeightStatistics(0.0, zeros, square, columns))
 
   def after(self, mean, carry, step):
     taken = step.index + 1
@@ -136,7 +136,7 @@ class Swag(Local):
       square += (mean - before) * deviation
     if self.rank:
       columns = tf.concat([columns[1:], deviation[tf.newaxis]], 0)
-    return Collected(count, average, square, columns)
+    return WeightStatistics(count, average, square, columns)
 
   def end(self, model, carry, trace):
     model = model.replace_mean(carry.average)

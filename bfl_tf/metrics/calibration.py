@@ -108,5 +108,5 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   bounds = tuple(np.log(_TEMPERATURES))
   from scipy import optimize  # It takes half a second.
 
-  found = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
-  return float(np.exp(found.x))
+  optimum = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
+  return float(np.exp(optimum.x))

@@ -39,12 +39,12 @@ def one_against_rest(
   It is `[num_classes]`, and NaN for a class that has no example or all.
   """
   p_bar, labels = predictive.checked(probs, labels)
-  found = np.full(p_bar.shape[-1], np.nan)
+  auroc = np.full(p_bar.shape[-1], np.nan)
   for number, p in enumerate(p_bar.T):
     is_class = labels == number
     if is_class.any() and not is_class.all():
-      found[number] = detection.detection(p[~is_class], p[is_class]).auroc
-  return found
+      auroc[number] = detection.detection(p[~is_class], p[is_class]).auroc
+  return auroc
 
 
 def imbalance(labels: npt.ArrayLike, names: Sequence[Any]) -> str | None:

@@ -77,8 +77,8 @@ def retention_curve(
     correct: `[num_examples]`, booleans (or 0 and 1).
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
-  kept = np.arange(1, uncertainty.size + 1)
-  correct = predictive.check_per_example('correct', correct, kept.size)
+  ranks = np.arange(1, uncertainty.size + 1)
+  correct = predictive.check_per_example('correct', correct, ranks.size)
   if not np.isin(correct, (0, 1)).all():
     raise ValueError('correct must hold booleans, or only 0 and 1.')
   _, group, sizes = np.unique(
@@ -86,8 +86,8 @@ def retention_curve(
   )
   # Within a group of equal uncertainty, the number of hits is interpolated.
   hits = np.cumsum(np.bincount(group, weights=correct))
-  right = np.interp(kept, np.append(0, np.cumsum(sizes)), np.append(0, hits))
-  return RetentionCurve(kept / kept.size, right / kept)
+  right = np.interp(ranks, np.append(0, np.cumsum(sizes)), np.append(0, hits))
+  return RetentionCurve(ranks / ranks.size, right / ranks)
 
 
 def reliability(

@@ -24,7 +24,7 @@ from bfl_tf.metrics import curves, predictive
 _COVERAGE, _RISK = 0.8, 0.05
 
 
-class Selective(NamedTuple):
+class Abstention(NamedTuple):
   """Accuracy gained by abstaining on uncertain examples.
 
   Attributes:
@@ -43,7 +43,7 @@ class Selective(NamedTuple):
   coverage_at: float
 
 
-def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
+def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Abstention:
   """Scores an uncertainty as a criterion for abstention.
 
   Args:
@@ -56,12 +56,12 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   ends = np.append(ordered[1:] > ordered[:-1], True)
   accuracy, retained = curve.accuracy[ends], curve.retained[ends]
   # The tolerance is for rounding: in floats, 1 - 19/20 exceeds 0.05.
-  kept = retained[1 - accuracy <= _RISK + 1e-9]
-  return Selective(
+  coverage = retained[1 - accuracy <= _RISK + 1e-9]
+  return Abstention(
     area=1 - curve.area,
     excess=best.area - curve.area,
     accuracy_at=float(accuracy[retained >= _COVERAGE - 1e-9][0]),
-    coverage_at=float(kept[-1]) if kept.size else 0.0,
+    coverage_at=float(coverage[-1]) if coverage.size else 0.0,
   )
 
 
@@ -91,12 +91,12 @@ def selective_errors(
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   errors = np.asarray(errors, np.float64)
   count = math.ceil(_COVERAGE * errors.size - 1e-9)
-  kept = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
+  retained = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
   correlation = 0.0
   if np.ptp(uncertainty) and np.ptp(errors):
     correlation = float(stats.spearmanr(uncertainty, errors).statistic)
   rmse, rmse_of_kept = (
-    float(np.sqrt(np.mean(np.square(each)))) for each in (errors, kept)
+    float(np.sqrt(np.mean(np.square(each)))) for each in (errors, retained)
   )
   return SelectiveErrors(rmse, rmse_of_kept, correlation)
 

@@ -22,10 +22,10 @@ from typing import Annotated, Any
 
 from bfl_tf.declare.settings import Setting
 from bfl_tf.models import networks
-from bfl_tf.startup import Lazy, tf_keras
+from bfl_tf.startup import LazyModule, tf_keras
 
 # Loaded lazily, because its classes inherit from Keras layers.
-layers: Any = Lazy('bfl_tf.models.layers')
+layers: Any = LazyModule('bfl_tf.models.layers')
 
 
 def fixup_resnet(

@@ -292,8 +292,8 @@ class MCDropout(tf_keras.layers.Layer):
     if draws == 'once':
       shape = tf.concat([[1], shape[1:]], 0)
     uniform = seeds.uniform(shape, seeding.next_seed())
-    kept = tf.cast(uniform >= self.rate, inputs.dtype)
-    return inputs * (kept * (1.0 / (1.0 - self.rate)))
+    mask = tf.cast(uniform >= self.rate, inputs.dtype)
+    return inputs * (mask * (1.0 / (1.0 - self.rate)))
 
   def get_config(self):
     return {**super().get_config(), 'rate': self.rate}

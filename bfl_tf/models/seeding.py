@@ -24,11 +24,11 @@ from bfl_tf.startup import tf
 DRAWS = ('per_example', 'once', 'none')
 
 
-class _Current(threading.local):
+class _CurrentScope(threading.local):
   scope: _Scope | None = None
 
 
-_current = _Current()
+_current = _CurrentScope()
 
 
 @dataclasses.dataclass

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 
 from bfl_tf.declare import registry
 from bfl_tf.declare.settings import setting
-from bfl_tf.startup import Lazy, tf_keras
+from bfl_tf.startup import LazyModule, tf_keras
 
 # Loaded lazily, because its classes inherit from TFP's layers.
-stochastic: Any = Lazy('bfl_tf.models.layers')
+stochastic: Any = LazyModule('bfl_tf.models.layers')
 NORMALIZATIONS = ('batch', 'group', 'none')
 # Arguments of `tf_keras.initializers.VarianceScaling`.
 KERNEL_INITIALIZERS: dict[str, tuple] = {

@@ -74,16 +74,16 @@ def risk_curves(
   columns = min(4, len(some))
   rows = -(-len(some) // columns)
   figure = canvas.new_figure((2.4 * columns, 0.6 + 2.6 * rows))
-  largest = max(max(m, e / n) for _, found in some for m, e, n in found)
+  largest = max(max(m, e / n) for _, points in some for m, e, n in points)
   top = min(1.0, 1.15 * largest + 0.05)
-  for place, (name, found) in enumerate(some, start=1):
+  for place, (name, points) in enumerate(some, start=1):
     axes = figure.add_subplot(rows, columns, place)
     axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2)
-    for mean, events, size in found:
+    for mean, events, size in points:
       ends = stats.binomtest(events, size).proportion_ci(method='wilson')
       axes.plot([mean] * 2, ends, c=canvas.SKY, lw=2.5)
       axes.plot(mean, events / size, 'o', c=canvas.BLUE, ms=5)
-    total = sum(size for *_, size in found)
+    total = sum(size for *_, size in points)
     canvas.finish(axes, f'{name} ({total})', '', '')
     axes.set(xlim=(0, top), ylim=(0, top), aspect='equal')
   figure.supxlabel(f'Risk of {event}', fontsize=10)

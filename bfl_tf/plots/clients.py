@@ -47,11 +47,11 @@ def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   axes = axes or canvas.panel((width, 4.0))
   shades = colormaps['viridis'](np.linspace(0, 0.95, num_classes))
   below = np.zeros(num_clients)
-  for name, held, shade in zip(table.classes, table.counts.T, shades):
+  for name, counts, shade in zip(table.classes, table.counts.T, shades):
     axes.bar(
-      np.arange(num_clients), held, bottom=below, color=shade, label=name
+      np.arange(num_clients), counts, bottom=below, color=shade, label=name
     )
-    below += held
+    below += counts
   title = f'{table.counts.sum():,} examples on {num_clients} clients'
   canvas.finish(axes, title, 'Client', 'Examples')
   _name_ticks(axes.xaxis, table.clients)
@@ -61,15 +61,15 @@ def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
 
 
 def _boxes(counts):
-  held = np.nonzero(counts)
+  cells = np.nonzero(counts)
   largest = max(counts.max(), 1)
-  sides = np.maximum(MAX_SIDE * np.sqrt(counts[held] / largest), MIN_SIDE)
+  sides = np.maximum(MAX_SIDE * np.sqrt(counts[cells] / largest), MIN_SIDE)
   corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-  shapes = np.stack(held, axis=-1)[:, None] + sides[:, None, None] * corners
+  shapes = np.stack(cells, axis=-1)[:, None] + sides[:, None, None] * corners
   blues = colormaps['Blues'](np.linspace(0.35, 1, 256))
   return collections.PolyCollection(
     shapes,
-    array=counts[held],
+    array=counts[cells],
     cmap=colors.ListedColormap(blues),
     norm=colors.Normalize(0, largest),
     linewidths=0,

@@ -83,12 +83,12 @@ def personal_scores(groups: Groups) -> Figure:
   for place, (runs, style) in enumerate(
     zip(groups.values(), canvas.styles(groups))
   ):
-    found = np.concatenate([recorded.personal(run, score) for run in runs])
+    values = np.concatenate([recorded.personal(run, score) for run in runs])
     # Equal distances show how many clients have nearly the same score.
-    order = np.argsort(np.argsort(found, kind='stable'))
+    order = np.argsort(np.argsort(values, kind='stable'))
     x = place + 0.6 * ((order * _GOLDEN) % 1 - 0.5)
-    axes.plot(x, found, 'o', ms=3, alpha=0.5, color=style['color'])
-    axes.plot([place - 0.35, place + 0.35], [found.mean()] * 2, c='k', lw=1.5)
+    axes.plot(x, values, 'o', ms=3, alpha=0.5, color=style['color'])
+    axes.plot([place - 0.35, place + 0.35], [values.mean()] * 2, c='k', lw=1.5)
   labels = [textwrap.fill(name, 14) for name in groups]
   axes.set_xticks(range(len(groups)), labels, fontsize=8)
   label = 'Accuracy (fraction)' if score == 'accuracy' else 'NLL (nats)'

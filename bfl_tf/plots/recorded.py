@@ -65,13 +65,12 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
     return {path.resolve().name: [path]}
   if not isinstance(runs, Mapping):
     runs = {str(run): run for run in runs}
-  found = {
+  return {
     str(name): [
       *map(pathlib.Path, [of] if isinstance(of, str | os.PathLike) else of)
     ]
     for name, of in runs.items()
   }
-  return found
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,8 @@ import numpy as np
 from bfl_tf import files, run_files, trees, weights
 from bfl_tf.declare import user_code
 from bfl_tf.federation.state import State
-from bfl_tf.runs import flags_file
 from bfl_tf.runs import memories as memories_lib
+from bfl_tf.runs import run_config
 
 
 def save(state: State, directory: pathlib.Path) -> State:
@@ -57,4 +57,4 @@ def _marks(directory) -> dict[str, str]:
   """Returns digests of the run and, if the file exists, of its task."""
   path = directory / run_files.TASK
   task = {'task': user_code.digest_of(path)} if path.is_file() else {}
-  return {'run': flags_file.digest(directory), **task}
+  return {'run': run_config.digest(directory), **task}

@@ -37,10 +37,10 @@ def compare(
 
   groups = {}
   for name, paths in recorded.named(runs).items():
-    found = groups_lib.grouped(paths)
-    if len(found) != 1:
+    groups_of_name = groups_lib.grouped(paths)
+    if len(groups_of_name) != 1:
       raise ValueError(f'the runs of {name} must differ in the seed only.')
-    groups[name] = found[0]
+    groups[name] = groups_of_name[0]
   return pandas.DataFrame(rows(groups, scores, baseline))
 
 
@@ -56,7 +56,7 @@ def named(
       name.
   """
   keys = keys or groups_lib.differing(groups)
-  found = [groups_lib.name(group, keys) for group in groups]
+  group_names = [groups_lib.name(group, keys) for group in groups]
   of_values = labels(groups, names)
   for text in names:
     flags, _, label = text.rpartition(':')
@@ -71,27 +71,27 @@ def named(
     if len(places) != 1 or not label or len(wanted) < len(flags.split()):
       raise ValueError(
         f'--names={text} must be FLAGS:NAME, such as pooling=nwa:Average, with '
-        f'flags of exactly one of the settings {"; ".join(found)}. Commas '
-        'separate several names.'
+        f'flags of exactly one of the settings {"; ".join(group_names)}. '
+        'Commas separate several names.'
       )
-    found[places[0]] = label
-  if len({*found}) < len(found):
+    group_names[places[0]] = label
+  if len({*group_names}) < len(group_names):
     raise ValueError(f'--names={",".join(names)} gives one name twice.')
-  return dict(zip(found, groups, strict=True))
+  return dict(zip(group_names, groups, strict=True))
 
 
 def labels(
   groups: Sequence[groups_lib.Group], names: Sequence[str]
 ) -> dict[str, str]:
   """Returns names of flags such as `method=fedavg` that several groups have."""
-  found = {}
+  labels_by_flag = {}
   for text in names:
     flag, _, label = text.rpartition(':')
     key, _, value = flag.partition('=')
     having = [each for each in groups if each.settings.get(key) == value]
     if len(having) > 1 and label:
-      found[flag] = label
-  return found
+      labels_by_flag[flag] = label
+  return labels_by_flag
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -195,10 +195,10 @@ def _of_score(groups, keys, score, every, others, margin):
     row |= {'score': score, **_moments([*values[name].values()])}
     row['best'] = name in best
     if others:
-      found = means.get(name, {})
+      moments = means.get(name, {})
       row |= {
-        'difference': found.get('mean'),
-        'difference_standard_error': found.get('standard_error'),
+        'difference': moments.get('mean'),
+        'difference_standard_error': moments.get('standard_error'),
         'p_value': tested[name].p_value if name in tested else None,
         'significant': significant.get(name),
       }
@@ -215,12 +215,12 @@ def _of_score(groups, keys, score, every, others, margin):
 
 def _holm(others, p_values) -> dict[str, bool]:
   """Returns which tests are significant among those with one baseline."""
-  found: dict[str, bool] = {}
+  is_significant: dict[str, bool] = {}
   for base in {*others.values()}:
     own = [name for name in p_values if others[name] == base]
     passed = significance.holm([p_values[name] for name in own])
-    found |= dict(zip(own, passed.tolist()))
-  return found
+    is_significant |= dict(zip(own, passed.tolist()))
+  return is_significant
 
 
 def _among_best(groups, keys, score, values) -> set[str]:
@@ -229,10 +229,10 @@ def _among_best(groups, keys, score, values) -> set[str]:
   These do not differ significantly from the best one, after Holm's correction
   over the settings of the task.
   """
-  found = metrics.find(score)
-  if found is None or not found.best:
+  metric = metrics.find(score)
+  if metric is None or not metric.best:
     return set()
-  sign = 1 if found.best == 'low' else -1
+  sign = 1 if metric.best == 'low' else -1
   task = [key for key in keys if key in catalog.of_task()]
   of_task: dict[tuple, dict[str, float]] = {}
   for name, group in groups.items():
@@ -302,14 +302,14 @@ def baselines(
     )
   of_task = catalog.of_task() - flags.keys()
   others = {*keys} - of_task - flags.keys()
-  found = {}
+  baseline_of = {}
   for name in groups.keys() - {*matching}:
     near = [b for b in matching if _same(groups, {*keys} & of_task, b, name)]
     if len(near) > 1:
       near = [b for b in near if _same(groups, others, b, name)]
     if len(near) == 1:
-      found[name] = near[0]
-  return {name: found[name] for name in groups if name in found}
+      baseline_of[name] = near[0]
+  return {name: baseline_of[name] for name in groups if name in baseline_of}
 
 
 def _same(groups, keys, one, other):

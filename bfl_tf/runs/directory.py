@@ -22,7 +22,7 @@ import numpy as np
 from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
 from bfl_tf.federation import loop
-from bfl_tf.runs import flags_file, tables, trackers
+from bfl_tf.runs import run_config, tables, trackers
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf
 
@@ -57,7 +57,7 @@ def contributions(
   """
   path = pathlib.Path(directory)
   rows = tables.read(path / run_files.METRICS)[1:]
-  config = flags_file.read_config(path) if rows else None
+  config = run_config.read_config(path) if rows else None
   if config is None or config.privacy_mechanism.is_private:
     return {}
   sampled = collections.Counter[int]()
@@ -70,8 +70,8 @@ def contributions(
 
 def absent(directory: str | os.PathLike) -> list[str]:
   """Returns the clients without an accepted update: `Celle: 0 of 4 rounds`."""
-  found = contributions(directory)
-  return [f'{c}: 0 of {n} rounds' for c, (taken, n) in found.items()
+  rounds = contributions(directory)
+  return [f'{c}: 0 of {n} rounds' for c, (taken, n) in rounds.items()
           if not taken]  # fmt: skip
 
 
@@ -97,8 +97,8 @@ class RunDirectory:
     package is also rejected.
     """
     trackers.check(config.tracker)
-    found = [*self.path.iterdir()] if self.path.is_dir() else []
-    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in found):
+    paths = [*self.path.iterdir()] if self.path.is_dir() else []
+    if all(path.match(_UNFINISHED) or path.name == _LOCK for path in paths):
       self._check_writable()
       return
     if not (self.path / run_files.FLAGS).exists():
@@ -143,15 +143,15 @@ class RunDirectory:
 
   def _obstacle(self, config) -> str | None:
     """Returns why the run in this directory cannot be continued, or None."""
-    theirs = flags_file.read_config(self.path)
-    differ = flags_file.differences(config, theirs)
+    theirs = run_config.read_config(self.path)
+    differ = run_config.differences(config, theirs)
     if differ == ['num_rounds']:
-      obstacle = flags_file.obstacle_to_more_rounds(config, theirs.num_rounds)
+      obstacle = run_config.obstacle_to_more_rounds(config, theirs.num_rounds)
       if obstacle:
         return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
     elif differ:
-      return f'it was begun with {flags_file.shown(config, theirs)}'
-    changed = flags_file.changed(self.path, config)
+      return f'it was begun with {run_config.shown(config, theirs)}'
+    changed = run_config.changed(self.path, config)
     if changed:
       names = ', '.join(changed)
       if '__main__:' in names:
@@ -191,8 +191,8 @@ class RunDirectory:
         'or choose another directory.'
       ) from None
     try:
-      found = [*self.path.rglob(_UNFINISHED)]
-      self._remove(str(path.relative_to(self.path)) for path in found)
+      paths = [*self.path.rglob(_UNFINISHED)]
+      self._remove(str(path.relative_to(self.path)) for path in paths)
       yield
     finally:
       try:
@@ -208,11 +208,11 @@ class RunDirectory:
     model are removed last. So an interrupted call can be repeated.
     """
     self._remove([run_files.SUMMARY])
-    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
+    files.write_text(self.path / run_files.FLAGS, run_config.text(config))
     if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
     self._trackers = trackers.Trackers(
-      config.tracker, self.path, flags_file.settings(config)
+      config.tracker, self.path, run_config.settings(config)
     )
 
   def keep(self, name: str, text: str, mode: int = 0o666) -> None:
@@ -235,7 +235,7 @@ class RunDirectory:
         f'{path} is missing or damaged: restore it from a copy, or delete '
         f'{self.path} to train again.'
       )
-    run = flags_file.digest(self.path).encode()
+    run = run_config.digest(self.path).encode()
     return int.from_bytes(hashlib.sha256(secret + run).digest(), 'big')
 
   def check_task(self, task: task_lib.Task) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from bfl_tf import files, run_files
 from bfl_tf.config import named_method
 from bfl_tf.config.config import Config
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, run_config
 
 
 @dataclasses.dataclass
@@ -39,12 +39,12 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
   """Returns the groups of run directories, in their order."""
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
-    config = flags_file.read_config(path)
-    settings = settings_of(config) | flags_file.digests(path)
-    found = [group for group in groups if group.settings == settings]
-    if not found:
+    config = run_config.read_config(path)
+    settings = settings_of(config) | run_config.digests(path)
+    matches = [group for group in groups if group.settings == settings]
+    if not matches:
       groups.append(Group(settings))
-    group = (found or groups[-1:])[0]
+    group = (matches or groups[-1:])[0]
     if config.seed in group.runs:
       raise ValueError(
         f'{path} and {group.runs[config.seed]} are the same run: remove one.'
@@ -57,7 +57,7 @@ def settings_of(config: Config) -> dict[str, str]:
   """Returns the identifying flags of a run without its seed, and its method."""
   label = {'method': config.method} if config.method else {}
   return label | {
-    k: v for k, v in flags_file.identity(config).items() if k != 'seed'
+    k: v for k, v in run_config.identity(config).items() if k != 'seed'
   }
 
 
@@ -71,7 +71,7 @@ def differing(groups: Sequence[Group]) -> list[str]:
   """
   keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
-  differ = [key for key, found in texts.items() if len(found) > 1]
+  differ = [key for key, values in texts.items() if len(values) > 1]
   shared = [key for key in differ if None not in texts[key]]
   varied = [key for key in differ if len(texts[key] - {None}) > 1]
   name = [key for key in shared if key == 'method']

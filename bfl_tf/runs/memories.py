@@ -160,8 +160,8 @@ class Memories(Mapping[int, Any]):
 
 
 def _digest(client, record) -> int:
-  found = hashlib.blake2b(record, digest_size=8, key=b'%d' % client)
-  return int.from_bytes(found.digest(), 'little')
+  hasher = hashlib.blake2b(record, digest_size=8, key=b'%d' % client)
+  return int.from_bytes(hasher.digest(), 'little')
 
 
 def store(

@@ -286,14 +286,14 @@ class Run:
     predictive = likelihood.in_label_unit(predictive)
     probs, test = predictive.mean, self._experiment.dataset.test
     if test.is_numeric:
-      found = {'mean': probs[:, 0]}
+      arrays = {'mean': probs[:, 0]}
     else:
       entropy = metrics.normalized_entropy(probs)
-      found = {'probs': probs, 'normalized_entropy': entropy}
+      arrays = {'probs': probs, 'normalized_entropy': entropy}
     self._directory.write_arrays(
       'predictions',
       labels=test.y,
-      **found,
+      **arrays,
       aleatoric_uncertainty=predictive.aleatoric,
       epistemic_uncertainty=predictive.epistemic,
     )

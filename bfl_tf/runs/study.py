@@ -143,8 +143,8 @@ def finished(
   study: Mapping[str, Sequence[Point]],
 ) -> dict[str, list[pathlib.Path]]:
   """Returns the directories of finished runs, by name."""
-  found = {
+  directories = {
     name: [run.directory for run in runs if run.is_done]
     for name, runs in study.items()
   }
-  return {name: runs for name, runs in found.items() if runs}
+  return {name: runs for name, runs in directories.items() if runs}

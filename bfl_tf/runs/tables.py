@@ -74,13 +74,13 @@ class Rows(list[dict[str, Any]]):
 
   def resume(self, rounds: int) -> None:
     """Reads the rows up to round `rounds` and removes later rows."""
-    self._columns, found = _read(self._path)
-    if len(found) <= rounds:
+    self._columns, rows = _read(self._path)
+    if len(rows) <= rounds:
       remedy = run_files.remedy(self._path.parent)
       raise files.UnreadableError(
-        f'{self._path} has no row of round {len(found)}: {remedy}.'
+        f'{self._path} has no row of round {len(rows)}: {remedy}.'
       )
-    self[:] = found[: rounds + 1]
+    self[:] = rows[: rounds + 1]
     self._rewrite()
 
   def add(self, row: Row) -> None:
@@ -124,17 +124,17 @@ def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
     return [], []
   whole = io.StringIO(text[: text.rfind('\n') + 1])
   header, *table = list(csv.reader(whole)) or [[]]
-  found: list[dict[str, Any]] = []
+  rows: list[dict[str, Any]] = []
   for cells in table:
     row = _typed(dict(zip(header, cells)))
-    whole_row = len(cells) == len(header) and row.get('round') == len(found)
+    whole_row = len(cells) == len(header) and row.get('round') == len(rows)
     # A score that is no number is damaged, and so missing.
     if not whole_row or any(
       isinstance(row[name], str) for name in row if metrics.find(name)
     ):
       break
-    found.append(row)
-  return header, found
+    rows.append(row)
+  return header, rows
 
 
 def _typed(texts: Mapping[str, str]) -> dict[str, Any]:

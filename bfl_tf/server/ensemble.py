@@ -78,7 +78,7 @@ class Ensemble(Server):
     if self.fits_beta:
       facts.need('B' in groups, 'group B for fits_beta: --ensemble.groups=B')
       facts.need_server_examples(labels=True)
-    is_pooled = isinstance(self.posterior, teacher_posteriors.Pooled)
+    is_pooled = isinstance(self.posterior, teacher_posteriors.PooledPosterior)
     facts.need(
       not ('S' in groups and is_pooled)
       or facts.model is None

@@ -84,7 +84,7 @@ class Privacy(component.Component):
 
 
 @dataclasses.dataclass(frozen=True)
-class Central(Privacy):
+class CentralPrivacy(Privacy):
   """Central differential privacy: clipped updates and Gaussian noise.
 
   Each client joins a round with probability clients_per_round / num_clients.
@@ -201,7 +201,7 @@ class Central(Privacy):
 
   def protect(self, pool, broadcast, seed, round_index):
     generator = seeds.generator(seed, 'privacy_noise', round_index)
-    return Noisy(self, pool, broadcast, generator)
+    return NoisyPool(self, pool, broadcast, generator)
 
   def spent(self, num_rounds):
     rate = self.cohort / self.population
@@ -243,10 +243,10 @@ class Central(Privacy):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Noisy(Pool):
+class NoisyPool(Pool):
   """A pooling rule with clipped terms and noise; `generator` draws it."""
 
-  privacy: Central
+  privacy: CentralPrivacy
   pool: Pool
   broadcast: weights.Weights
   generator: np.random.Generator
@@ -305,4 +305,4 @@ def epsilon(
   return float(accountant.compose(event, num_rounds).get_epsilon(delta))
 
 
-PRIVACY: dict[str, Any] = {'none': Privacy, 'central': Central}
+PRIVACY: dict[str, Any] = {'none': Privacy, 'central': CentralPrivacy}

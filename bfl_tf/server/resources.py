@@ -67,7 +67,7 @@ class Resources:
     seed: np.ndarray,
   ) -> tuple[training.Mixtures, int]:
     """Returns the finite predictions on U, and the number of other models."""
-    found, rejected = training.Mixtures(self.likelihood, betas), 0
+    mixtures, rejected = training.Mixtures(self.likelihood, betas), 0
     for name, member in training.predict_members(
       self.workers,
       groups,
@@ -75,8 +75,8 @@ class Resources:
       seed=seed,
       num_samples=self.num_mc_samples,
     ):
-      rejected += not found.add(name, member)
-    return found, rejected
+      rejected += not mixtures.add(name, member)
+    return mixtures, rejected
 
   def measured(
     self, model: weights.Weights, seed: np.ndarray

@@ -13,7 +13,7 @@ from bfl_tf.server import posteriors
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted(Part):
+class Gaussian(Part):
   """A Gaussian fitted to the clients' models (FedBE, Eq. 5).
 
   Notation: mu = sum_i |D_i| / |D| w_i,
@@ -41,7 +41,7 @@ class Fitted(Part):
 
 
 @dataclasses.dataclass(frozen=True)
-class DirichletWeights(Fitted):
+class DirichletWeights(Gaussian):
   """FedBE's Eq. 7: convex combinations of the clients' models."""
 
   # Beyond these bounds draws in float32 are not finite.
@@ -59,7 +59,7 @@ class DirichletWeights(Fitted):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pooled(Fitted):
+class PooledPosterior(Gaussian):
   """The pooled posterior."""
 
   def terms(self, update, weight, broadcast):
@@ -70,7 +70,7 @@ class Pooled(Fitted):
 
 
 @dataclasses.dataclass(frozen=True)
-class Auto(Fitted):
+class AutoPosterior(Gaussian):
   """`pooled` for models with random weights, `gaussian` for others."""
 
   def terms(self, update, weight, broadcast):
@@ -80,12 +80,12 @@ class Auto(Fitted):
     return self._of(broadcast).distribution(pooled, sums, broadcast)
 
   def _of(self, broadcast):
-    return Pooled() if broadcast.loc.size else Fitted()
+    return PooledPosterior() if broadcast.loc.size else Gaussian()
 
 
 TEACHER_POSTERIORS: dict[str, Any] = {
-  'auto': Auto,
-  'gaussian': Fitted,
+  'auto': AutoPosterior,
+  'gaussian': Gaussian,
   'dirichlet_weights': DirichletWeights,
-  'pooled': Pooled,
+  'pooled': PooledPosterior,
 }

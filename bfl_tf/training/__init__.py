@@ -10,7 +10,7 @@ from bfl_tf.training.devices import (
   strategies,
 )
 from bfl_tf.training.first_order import Adam, SGD
-from bfl_tf.training.hooks import trace, Traced
+from bfl_tf.training.hooks import trace, TraceResult
 from bfl_tf.training.inference import Inference, OptimizerInference, resolve
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD

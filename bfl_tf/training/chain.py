@@ -24,7 +24,7 @@ class Chain:
   def __init__(self, parts: Sequence[parts_lib.Local]):
     """Makes the chain of all parts."""
     self.parts = tuple(part for part in parts if not part.is_second)
-    self.seconds = {part.name: _One(part) for part in parts if part.is_second}
+    self.seconds = {p.name: _SecondChain(p) for p in parts if p.is_second}
     providers = [part for part in self.parts if part.has('prior')]
     if len(providers) > 1:
       names = ' and '.join(part.name for part in providers)
@@ -56,9 +56,9 @@ class Chain:
 
   def prior(self, carry: tuple) -> Any:
     """Returns a `Normal`, a `Natural`, or None without a provider."""
-    for part, kept in zip(self.parts, carry):
+    for part, part_carry in zip(self.parts, carry):
       if part is self.provider:
-        return part.prior(kept)
+        return part.prior(part_carry)
     return None
 
   def gradient(
@@ -70,22 +70,22 @@ class Chain:
     stream: seeds.Stream,
   ) -> tf.Tensor:
     """Returns the gradient that the optimizer applies."""
-    for part, kept in zip(self.parts, carry):
+    for part, part_carry in zip(self.parts, carry):
       if part.has('gradient'):
         of_part = _step_of(part, step, stream)
-        gradient = part.gradient(gradient, mean, kept, of_part)
+        gradient = part.gradient(gradient, mean, part_carry, of_part)
     return gradient
 
   def after(
     self, mean: tf.Tensor, carry: tuple, step: tasks.Step, stream: seeds.Stream
   ) -> tuple[tf.Tensor, tuple]:
     """Returns the mean and the carry after the optimizer's update."""
-    kept = list(carry)
+    carries = list(carry)
     for i, part in enumerate(self.parts):
       if part.has('after'):
         of_part = _step_of(part, step, stream)
-        mean, kept[i] = part.after(mean, kept[i], of_part)
-    return mean, tuple(kept)
+        mean, carries[i] = part.after(mean, carries[i], of_part)
+    return mean, tuple(carries)
 
   def end(
     self,
@@ -101,8 +101,8 @@ class Chain:
         that a part fits to it: the model of one site.
     """
     extras, memory, report = {}, {}, {}
-    for part, kept in zip(self.parts, carry):
-      sent = part.end(model, kept, trace)
+    for part, part_carry in zip(self.parts, carry):
+      sent = part.end(model, part_carry, trace)
       for column, number in sent.report.items():
         report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
       if sent.extra is not None:
@@ -117,7 +117,7 @@ class Chain:
     return tasks.Result(model, extras, memory, trace)
 
 
-class _One(Chain):
+class _SecondChain(Chain):
   """The chain of a second training, with one part."""
 
   def __init__(self, part):

@@ -127,10 +127,10 @@ def strategies(
       clients in parallel. `mirrored` trains one client at a time on all
       devices, data-parallel with `MirroredStrategy`, for large models.
   """
-  found = tf.config.list_logical_devices('GPU')
-  found = found or tf.config.list_logical_devices('CPU')
+  devices = tf.config.list_logical_devices('GPU')
+  devices = devices or tf.config.list_logical_devices('CPU')
   count = num_workers * clients_per_device
-  names = [device.name for device in found][: count or None]
+  names = [device.name for device in devices][: count or None]
   if distribution == 'mirrored':
     return [_mirrored(tuple(names))]
   return [tf.distribute.OneDeviceStrategy(name) for name in names]

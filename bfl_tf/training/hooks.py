@@ -12,7 +12,7 @@ from bfl_tf.training import tasks
 from bfl_tf.training.chain import Chain
 
 
-class Traced(NamedTuple):
+class TraceResult(NamedTuple):
   """Result of `trace`.
 
   Attributes:
@@ -37,7 +37,7 @@ def trace(
   memory: Any,
   checks_hooks: bool = True,
   rank: int = 0,
-) -> Traced:
+) -> TraceResult:
   """Traces the hooks of client parts that have the layout.
 
   Args:
@@ -78,7 +78,7 @@ def trace(
   )
   model = start._replace(factor=factor)
   of_trace = _trace_spec()._replace(report=report)
-  return Traced(
+  return TraceResult(
     tasks.Result(model, extras, of_client, of_trace),
     frozenset(chain.start_changed_by),
     frozenset(chain.model_changed_by),
@@ -94,7 +94,7 @@ def _check_hooks(part, start, shared, memory):
 
   def traced(hook, function, *arguments):
     name = f'{type(part).__qualname__}.{hook}'
-    made = user_code.call(
+    graph = user_code.call(
       f'--client_parts: {type(part).__module__}:{name}',
       functools.partial(
         tf.function(function).get_concrete_function, *arguments
@@ -102,7 +102,7 @@ def _check_hooks(part, start, shared, memory):
     )
     return tf.nest.map_structure(
       lambda v: v if v is None else tf.TensorSpec.from_tensor(v),
-      made.structured_outputs,
+      graph.structured_outputs,
     )
 
   number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
@@ -118,12 +118,12 @@ def _check_hooks(part, start, shared, memory):
     # `begin` may be called through a name only, for AutoGraph.
     return part.begin(parts_lib.Context(start, start, shared), memory)
 
-  made = traced('begin', begin, start, shared, memory)
-  if not isinstance(made, parts_lib.Start):
-    _reject(part, 'begin', 'a Start', made)
-  if not _is_like(made.weights, start):
-    _reject(part, 'begin', f'a Start with weights {_shapes(start)}', made)
-  carry, end = made.carry, _trace_spec()
+  specs = traced('begin', begin, start, shared, memory)
+  if not isinstance(specs, parts_lib.Start):
+    _reject(part, 'begin', 'a Start', specs)
+  if not _is_like(specs.weights, start):
+    _reject(part, 'begin', f'a Start with weights {_shapes(start)}', specs)
+  carry, end = specs.carry, _trace_spec()
   # Hook, arguments, and possible results.
   for hook, arguments, *wanted in (
     ('prior', (carry,), parts_lib.Natural(natural, number),
@@ -132,28 +132,28 @@ def _check_hooks(part, start, shared, memory):
     ('after', (mean, carry, step._replace(scale=loc)), (mean, carry)),
   ):  # fmt: skip
     if part.has(hook):
-      made = traced(hook, getattr(part, hook), *arguments)
-      if not any(_is_like(made, each) for each in wanted):
-        _reject(part, hook, ' or '.join(map(_shapes, wanted)), made)
-  made = traced('end', part.end, start, carry, end)
-  if not isinstance(made, parts_lib.Sent):
-    _reject(part, 'end', 'a Sent', made)
-  if not all(s.shape.rank == 0 for s in tf.nest.flatten(dict(made.report))):
-    _reject(part, 'end', 'a report of scalars', made.report)
+      specs = traced(hook, getattr(part, hook), *arguments)
+      if not any(_is_like(specs, each) for each in wanted):
+        _reject(part, hook, ' or '.join(map(_shapes, wanted)), specs)
+  specs = traced('end', part.end, start, carry, end)
+  if not isinstance(specs, parts_lib.Sent):
+    _reject(part, 'end', 'a Sent', specs)
+  if not all(s.shape.rank == 0 for s in tf.nest.flatten(dict(specs.report))):
+    _reject(part, 'end', 'a report of scalars', specs.report)
   # A memory without arrays may be None.
   empty = not any(
-    tf.nest.flatten(each) for each in (memory, made.memory) if each
+    tf.nest.flatten(each) for each in (memory, specs.memory) if each
   )
-  if not (empty or _is_like(made.memory, memory)):
+  if not (empty or _is_like(specs.memory, memory)):
     expected = f'a memory like that of the hook memory, {_shapes(memory)}'
-    _reject(part, 'end', expected, made.memory)
+    _reject(part, 'end', expected, specs.memory)
 
 
-def _reject(part: Any, hook: str, expected: str, found: Any) -> None:
+def _reject(part: Any, hook: str, expected: str, specs: Any) -> None:
   """Raises an error about the result of a hook."""
   name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
   raise user_code.RaisedError(
-    f'--client_parts: {name} must return {expected}, not {_shapes(found)}.'
+    f'--client_parts: {name} must return {expected}, not {_shapes(specs)}.'
   )
 
 
@@ -169,15 +169,15 @@ def _shapes(specs: Any) -> str:
   )
 
 
-def _is_like(found: Any, expected: Any) -> bool:
+def _is_like(specs: Any, expected: Any) -> bool:
   """Returns whether specs have the expected structure, types and shapes."""
   try:
-    tf.nest.assert_same_structure(found, expected)
+    tf.nest.assert_same_structure(specs, expected)
   except (TypeError, ValueError):
     return False
   return all(
     own is e
     if own is None or e is None
     else own.dtype == e.dtype and own.shape.is_compatible_with(e.shape)
-    for own, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
+    for own, e in zip(tf.nest.flatten(specs), tf.nest.flatten(expected))
   )

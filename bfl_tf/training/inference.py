@@ -207,8 +207,8 @@ class OptimizerInference(Inference):
       precision = self.optimizer.precision(slots, fisher(), step)
       return weights.of_precision(precision, model)
     samples = self.optimizer.curvature_samples
-    found = curvature(samples) if samples else []
-    scale = weights.flatten(self.optimizer.scales(slots, found, step))
+    estimate = curvature(samples) if samples else []
+    scale = weights.flatten(self.optimizer.scales(slots, estimate, step))
     return model._replace(scale=scale, factor=model.factor[:0])
 
 
@@ -227,11 +227,11 @@ def resolve(
       is 'samples', unless the owner states `predicts_with_mean`.
   """
   owners = [
-    (role, name, made)
-    for role, name, made in members
-    if isinstance(made, objectives.Objective)
-    or getattr(made, 'posterior_scope', 'layers') == 'all'
-    or getattr(made, 'fits_posterior', False)
+    (role, name, member)
+    for role, name, member in members
+    if isinstance(member, objectives.Objective)
+    or getattr(member, 'posterior_scope', 'layers') == 'all'
+    or getattr(member, 'fits_posterior', False)
   ]
   if len(owners) > 1:
     flags = ' and '.join(f'--{role}={name}' for role, name, _ in owners)
@@ -251,9 +251,9 @@ def resolve(
     return Inference(
       has_random_layers=is_random, by_samples=predict_with != 'mean'
     )
-  ((role, name, made),) = owners
+  ((role, name, member),) = owners
   by_mean = predict_with in ('mean', 'linearized') or (
-    predict_with == 'auto' and getattr(made, 'predicts_with_mean', False)
+    predict_with == 'auto' and getattr(member, 'predicts_with_mean', False)
   )
   known: dict[str, Any] = {
     'role': role,
@@ -262,8 +262,8 @@ def resolve(
     'by_samples': not by_mean,
     'is_linearized': linearized,
   }
-  if made is optimizer:
-    return OptimizerInference(made, 'all', optimizer=optimizer, **known)
+  if member is optimizer:
+    return OptimizerInference(member, 'all', optimizer=optimizer, **known)
   if role == 'client_parts':
     return Inference(scope='all', **known)
-  return Inference(made, **known)
+  return Inference(member, **known)

@@ -91,13 +91,13 @@ class Laplace(objectives.Objective, first_order.Adam):
     super().apply(variables, slots, gradients, step)
 
   def scales(self, slots, curvature, step) -> list[tf.Tensor]:
-    found = [
+    scales = [
       tf.math.rsqrt(self._size(h, step) * h + precision)
       for h, (_, precision) in zip(curvature, step.prior)
     ]
     if self.max_scale:
-      found = [tf.minimum(scale, self.max_scale) for scale in found]
-    return found
+      scales = [tf.minimum(scale, self.max_scale) for scale in scales]
+    return scales
 
   def precision(self, slots, fisher, step) -> tf.Tensor:
     """Returns the precision `[num_loc, num_loc]` of the posterior, float64.

@@ -304,11 +304,11 @@ class Gaussian(Likelihood):
 
   def fisher(self, outputs):
     unit, (_, scale) = self.label_moments[1], self._mean_and_scale(outputs)
-    found = [tf.square(unit / scale)]
+    diagonal = [tf.square(unit / scale)]
     if self.noise != 'known':
       slope = unit * tf.nn.sigmoid(outputs[:, 1] + _UNIT)
-      found.append(2.0 * tf.square(slope / scale))
-    return tf.linalg.diag(tf.stack(found, 1))
+      diagonal.append(2.0 * tf.square(slope / scale))
+    return tf.linalg.diag(tf.stack(diagonal, 1))
 
   def moments(self, outputs):
     mean, scale = self._mean_and_scale(outputs)

@@ -296,10 +296,10 @@ class LocalTraining:
     def of_example(example):
       with tf.GradientTape() as tape, models.scope(seed, draws='none'):
         outputs = self._model(example[tf.newaxis], training=False)[0]
-      found = tape.jacobian(
+      jacobians = tape.jacobian(
         outputs, self._trained, unconnected_gradients='zero'
       )
-      rows = [tf.reshape(each, [outputs.shape[0], -1]) for each in found]
+      rows = [tf.reshape(each, [outputs.shape[0], -1]) for each in jacobians]
       return outputs, tf.concat(rows, 1)
 
     return tf.vectorized_map(of_example, inputs)
@@ -328,9 +328,9 @@ class LocalTraining:
     """Calls a function on all replicas, whose results are equal."""
     if self._strategy.num_replicas_in_sync == 1:
       return function(*arguments)
-    found = self._strategy.run(function, arguments)
+    results = self._strategy.run(function, arguments)
     return tf.nest.map_structure(
-      lambda value: self._strategy.experimental_local_results(value)[0], found
+      lambda value: self._strategy.experimental_local_results(value)[0], results
     )
 
   def _replica_step(self, inputs, labels, step, carry, prior):

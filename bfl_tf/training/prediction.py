@@ -40,8 +40,8 @@ def predict(
   Returns:
     The predictions, bit-for-bit identical for any number of workers.
   """
-  (found,) = _predict_each(workers, [(model, seed)], x, num_samples)
-  return found
+  (predictive,) = _predict_each(workers, [(model, seed)], x, num_samples)
+  return predictive
 
 
 def predict_linearized(
@@ -110,12 +110,12 @@ def _predict_each(
       return number, start, worker.predict_linearized(x[start:end], seed)
     return number, start, worker.predict(x[start:end], seed, num_samples)
 
-  found: dict[int, dict[int, Predictive]] = {}
+  predictions: dict[int, dict[int, Predictive]] = {}
   following = 0
   for number, start, prediction in devices.in_parallel(workers, jobs, call):
-    found.setdefault(number, {})[start] = prediction
-    while len(found.get(following, ())) == len(parts):
-      done = found.pop(following)
+    predictions.setdefault(number, {})[start] = prediction
+    while len(predictions.get(following, ())) == len(parts):
+      done = predictions.pop(following)
       following += 1
       in_order = (done[start] for start in sorted(done))
       yield Predictive(*map(np.concatenate, zip(*in_order)))

@@ -127,9 +127,9 @@ class Predictor:
         models.scope(nothing, rhos, 'none'),
       ):
         outputs = self.model(inputs, training=False)
-      found = self.likelihood.moments(outputs + accumulator.jvp(outputs))
+      moments = self.likelihood.moments(outputs + accumulator.jvp(outputs))
       zeros = predictive.Welford.zeros([tf.shape(batch)[0], self._num_means])
-      return zeros.add(found).predictive()
+      return zeros.add(moments).predictive()
 
     return self._in_batches(x, predict)
 

@@ -55,7 +55,7 @@ class Steps:
 
 
 @dataclasses.dataclass(frozen=True)
-class Exponential:
+class Decay:
   """Exponential decay: rate x decay^max(0, round - silent_rounds).
 
   Attributes:
@@ -72,4 +72,4 @@ class Exponential:
     return rate * self.decay ** max(0, round_index - self.silent_rounds)
 
 
-SCHEDULES = {'constant': Constant, 'steps': Steps, 'exponential': Exponential}
+SCHEDULES = {'constant': Constant, 'steps': Steps, 'exponential': Decay}

@@ -63,8 +63,8 @@ class Weights(_Arrays):
 
     With rank 0 they are exactly scale^2.
     """
-    held = np.square(self.factor[:, part], dtype=np.float64).sum(0)
-    return np.square(self.scale[part], dtype=np.float64) + held
+    low_rank = np.square(self.factor[:, part], dtype=np.float64).sum(0)
+    return np.square(self.scale[part], dtype=np.float64) + low_rank
 
   def replace_mean(self, mean: Any) -> Weights:
     """Returns these weights with another `mean`, rounded to float32 once."""
@@ -146,7 +146,7 @@ def of_precision(precision: Any, like: Weights) -> Weights:
 
 def marginal_scale(model: Weights) -> tf.Tensor:
   """Returns the root of `Weights.variance`, float32; also works in a graph."""
-  held = tf.reduce_sum(tf.square(model.factor), 0)
+  low_rank = tf.reduce_sum(tf.square(model.factor), 0)
   # The square of a float32 is exact in float64, and so is its root.
   variance = tf.square(tf.cast(model.scale, tf.float64))
-  return tf.cast(tf.sqrt(variance + tf.cast(held, tf.float64)), tf.float32)
+  return tf.cast(tf.sqrt(variance + tf.cast(low_rank, tf.float64)), tf.float32)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bfl_tf import run_files
 from bfl_tf.config.config import Config
-from bfl_tf.runs import flags_file, RunSpec, tables
+from bfl_tf.runs import run_config, RunSpec, tables
 from experiments.harness import cells
 
 # Training images per second and core, measured by `experiments.benchmark`. A
@@ -172,7 +172,7 @@ def _pace(done) -> float:
 
 def _took(task):
   """Returns the core seconds of a finished run, converted to this machine."""
-  workers = flags_file.read_config(task.directory).num_workers
+  workers = run_config.read_config(task.directory).num_workers
   seconds = _START_SECONDS + sum(
     row.get(name, 0)
     for row in tables.read(task.directory / run_files.METRICS)

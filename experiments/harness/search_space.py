@@ -91,7 +91,7 @@ class Trial(NamedTuple):
   config: config_lib.Config
 
 
-class Given(NamedTuple):
+class GivenFlags(NamedTuple):
   """Flags of all settings.
 
   Attributes:
@@ -133,7 +133,7 @@ def _matched(values) -> dict[str, int]:
   return {**found, **needs}
 
 
-def space(given: Given, grids: Sequence[str]) -> Space:
+def space(given: GivenFlags, grids: Sequence[str]) -> Space:
   """Returns every combination of the values of grids.
 
   A setting has no effect on combinations that do not select its method.
@@ -257,7 +257,7 @@ def _is_of_optimizer(axis):
 
 
 def trials(
-  given: Given,
+  given: GivenFlags,
   point: Mapping[str, str],
   every: Sequence[Axis],
   number: int,

@@ -32,7 +32,7 @@ def cnn(input_shape, num_classes, kernel_initializer, seed):
 
 
 @dataclasses.dataclass(frozen=True)
-class Simulated(privacy.Central):
+class SimulatedPopulation(privacy.CentralPrivacy):
   """Noise and epsilon of a larger population than that of the run.
 
   The clients of the run do not have this guarantee.
@@ -57,4 +57,4 @@ class Simulated(privacy.Central):
     )
 
 
-simulated = Simulated
+simulated = SimulatedPopulation

@@ -65,7 +65,7 @@ def config(seed: int, epochs: int, rank: int) -> Config:
   )
 
 
-class Fitted(NamedTuple):
+class SwagFit(NamedTuple):
   """SWAG's posterior and the density that it approximates.
 
   Attributes:
@@ -77,7 +77,7 @@ class Fitted(NamedTuple):
   density: Callable[[tf.Tensor], tf.Tensor]
 
 
-def fit(settings: Config) -> Fitted:
+def fit(settings: Config) -> SwagFit:
   """Trains SWAG; the density has the same network and examples."""
   experiment = federation.Experiment.build(settings)
   state = federation.initial_state(experiment).state
@@ -87,7 +87,7 @@ def fit(settings: Config) -> Fitted:
   density = energy.log_posterior(
     experiment.build_model(), x, dataset.train.y, PRIOR_SCALE
   )
-  return Fitted(result.state.model, density)
+  return SwagFit(result.state.model, density)
 
 
 class Subspace(NamedTuple):
@@ -127,7 +127,7 @@ class Subspace(NamedTuple):
     return self.origin + u @ self.directions
 
 
-class Compared(NamedTuple):
+class Comparison(NamedTuple):
   """Draws in the subspace's coordinates, and their deviations.
 
   Attributes:
@@ -155,10 +155,10 @@ def deviation(left: np.ndarray, right: np.ndarray) -> float:
 
 
 def compare(
-  fitted: Fitted,
+  fitted: SwagFit,
   seed: int,
   num_draws: int,
-) -> Compared:
+) -> Comparison:
   """Compares equally many draws of SWAG and HMC in SWAG's subspace."""
   space = Subspace.of(fitted.model)
   rank = len(space.directions)
@@ -176,7 +176,7 @@ def compare(
   hmc = found.samples.reshape(-1, rank)
   far, near = space.weights(swag), space.weights(hmc)
   half = len(near) // 2
-  return Compared(
+  return Comparison(
     swag,
     hmc,
     deviation(far, near),

@@ -90,7 +90,7 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
 def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
   trained = run.trained.replace(run.trained.weights)
   trained.factor = 0.25
-  own = personalized.Personalized('north', trained.weights, None)
+  own = personalized.PersonalizedModel('north', trained.weights, None)
   assert list(personalized.save(tmp_path, trained, [own], 1)) == [own]
   assert analysis.load(personalized.folder(tmp_path, 'north')).factor == 0.25
 
@@ -99,8 +99,8 @@ def test_prediction_sets_from_too_few_examples_have_no_score(run):
   model = run.trained.weights
   too_few = site_data.sets(18, run.trained.num_samples())
   own = [
-    personalized.Personalized('odd', model, too_few),
-    personalized.Personalized('north', model, None),
+    personalized.PersonalizedModel('odd', model, too_few),
+    personalized.PersonalizedModel('north', model, None),
   ]
   rows = {row['site']: row for row in reports.report(run, own).sites}
   assert rows['odd']['personalized_coverage_0.9'] == 1
@@ -150,7 +150,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
   model = run.trained.weights
 
   def put(epochs, *names):
-    own = [personalized.Personalized(name, model, None) for name in names]
+    own = [personalized.PersonalizedModel(name, model, None) for name in names]
     return list(personalized.save(sites_copy, run.trained, own, epochs))
 
   def disk_is_full(*_):

@@ -60,7 +60,7 @@ def test_a_site_with_other_labels_gets_its_own_posterior(sites_copy):
   assert odd['personalized_accuracy'] > 0.7 > 0.3 > odd['accuracy']
   # Without a projection, the model is the fine-tuned one.
   plain = {one.site: one.model for one in personalized.train(run, state, 40)}
-  scored = personalized.Personalized('odd', plain['odd'], None)
+  scored = personalized.PersonalizedModel('odd', plain['odd'], None)
   (expected,) = (
     row for row in reports.report(run, [scored]).sites if row['site'] == 'odd'
   )

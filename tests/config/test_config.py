@@ -4,7 +4,7 @@ import pytest
 
 from bfl_tf import runs, version
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 CHANGED = {
   'dataset': 'some where/my file.npz',
@@ -30,7 +30,7 @@ CHANGED = {
 def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   config = config_lib.Config.of(changes)
   path = tmp_path / 'flags.txt'
-  path.write_text('\n'.join(flags_file.flag_lines(config)))
+  path.write_text('\n'.join(run_config.flag_lines(config)))
   fields = config_lib.read_flagfile(path)
   # Without --data_seed, the file is that of earlier releases.
   omitted = set() if changes else {'data_seed'}
@@ -50,7 +50,7 @@ def test_flags_txt_of_another_format_or_with_unknown_flags_is_rejected(
   path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
   with pytest.raises(ValueError, match=r'another format \(bfl_tf 0\.0\.1\)'):
     runs.read_config(tmp_path)
-  path.write_text(f'{flags_file.VERSION}\n--seed=3\n--sead=4\n')
+  path.write_text(f'{run_config.VERSION}\n--seed=3\n--sead=4\n')
   with pytest.raises(ValueError, match='--sead is unknown'):
     runs.read_config(tmp_path)
 

@@ -8,7 +8,7 @@ from bfl_tf.config import catalog, flagfile, named_method
 from bfl_tf.config.config import Config, FIELDS
 from bfl_tf.federation.plan import Plan
 from bfl_tf.methods import NAMED
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 _TASK = {
   'partition': 'dirichlet',
@@ -91,11 +91,11 @@ def test_typed_flags_are_stronger_than_a_method_and_files_are_weaker(tmp_path):
 
 def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
   config = Config.of({'method': 'pvi', 'pvi.damping': 0.5}, ['pvi.damping'])
-  (tmp_path / 'flags.txt').write_text(flags_file.text(config))
+  (tmp_path / 'flags.txt').write_text(run_config.text(config))
   read = runs.read_config(tmp_path)
   assert read == config and read.method == 'pvi'
   assert read.get('pvi.damping') == 0.5
-  assert 'method' not in flags_file.identity(config)
+  assert 'method' not in run_config.identity(config)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
   config = Config.of({'method': 'methods_of_my_own:fast'})
   assert (config.method, config.get('Mean.share')) == ('fast', 0.3)
   assert '# digest of --method=methods_of_my_own:fast ' in (
-    flags_file.text(config)
+    run_config.text(config)
   )
   # Its settings are dropped with the component that a typed flag replaces.
   assert not config.replace(pooling='lp').settings

@@ -24,7 +24,7 @@ from bfl_tf.flower import (
   nodes,
   servers,
 )
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 
 @pytest.fixture(scope='module')
@@ -237,7 +237,7 @@ def test_nodes_score_the_personal_models_that_they_keep(
   grid = wines.grid(own)
   for config_of_node in grid.node_configs.values():
     config_of_node['memory'] = str(tmp_path / 'memory')
-  flags = '\n'.join(flags_file.flag_lines(config))
+  flags = '\n'.join(run_config.flag_lines(config))
   servers._execute(grid, wines.settings(path, flags))
   servers._score(grid, wines.settings(path))
   rows = toys.table(path / 'sites' / 'sites.csv')

@@ -13,7 +13,7 @@ from bfl_tf import data, federation
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, data_summaries, messages
 from bfl_tf.methods import NAMED
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 from experiments.harness import cells
 
 
@@ -29,9 +29,9 @@ from experiments.harness import cells
 def test_a_server_may_not_name_custom_code_or_files(monkeypatch, line):
   monkeypatch.delenv(messages.OWN_CODE)
   with pytest.raises(ValueError, match=line.split('=')[0].strip('-')):
-    messages.check_flags(f'{flags_file.VERSION}\n{line}', False)
+    messages.check_flags(f'{run_config.VERSION}\n{line}', False)
   monkeypatch.setenv(messages.OWN_CODE, '1')
-  assert messages.check_flags(f'{flags_file.VERSION}\n{line}', False) == [line]
+  assert messages.check_flags(f'{run_config.VERSION}\n{line}', False) == [line]
 
 
 def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
@@ -45,17 +45,17 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   presets = map(Config.from_flagfile, paths)
   methods = (Config.of({'method': n, **NAMED[n].needs}) for n in NAMED)
   for config in (*presets, *methods):
-    lines = flags_file.flag_lines(config)
+    lines = run_config.flag_lines(config)
     lines = [line for line in lines if 'experiments.' not in line]
     assert messages.check_flags('\n'.join(lines), True) == lines[1:]
   config = toys.changed(
     toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',
     client_parts=('scaffold',), label_column='a: b', client_learning_rate=1e-5,
   ).config  # fmt: skip
-  lines = flags_file.flag_lines(config)
+  lines = run_config.flag_lines(config)
   assert messages.check_flags('\n'.join(lines), False) == lines[1:]
   # A node with its own file reads no other data set.
-  text = f'{flags_file.VERSION}\n--dataset=own.csv'
+  text = f'{run_config.VERSION}\n--dataset=own.csv'
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 
 

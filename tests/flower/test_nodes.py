@@ -13,12 +13,12 @@ import wines
 from bfl_tf import federation
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, client_state, messages, nodes
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 
 def flags(**changes):
   config = Config.of({'dataset': 'digits'} | changes)
-  return '\n'.join(flags_file.flag_lines(config))
+  return '\n'.join(run_config.flag_lines(config))
 
 
 def test_the_node_config_sets_how_a_file_is_read(tmp_path):

@@ -17,7 +17,7 @@ from bfl_tf.analysis import loading
 from bfl_tf.config.config import Config
 from bfl_tf.data import moments
 from bfl_tf.flower import client_side, data_summaries
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 
 def together(path, files, server):
@@ -176,7 +176,7 @@ def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
   file, *_, server = wine(tmp_path)
   own = client_side.OwnFile(file)
   flags = '\n'.join(
-    flags_file.flag_lines(Config.of(wines.SETTINGS | {'dataset': server}))
+    run_config.flag_lines(Config.of(wines.SETTINGS | {'dataset': server}))
   )
   first = data_summaries.DataSummary.of(client_side.read(flags, own)[1])
   client_side.of(flags, own, first.to_json(), first.digest)

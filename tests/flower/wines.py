@@ -8,7 +8,7 @@ from sklearn import datasets as sklearn_datasets
 
 from bfl_tf.config.config import Config
 from bfl_tf.flower import servers
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import run_config
 
 SETTINGS = {
   'num_clients': 3, 'partition': 'natural', 'num_rounds': 2,
@@ -36,7 +36,7 @@ def wine(path):
 def execute(path, files, server, **changes):
   """Runs the ServerApp on nodes with these files; returns the config."""
   config = Config.of(SETTINGS | {'dataset': server} | changes)
-  flags = '\n'.join(flags_file.flag_lines(config))
+  flags = '\n'.join(run_config.flag_lines(config))
   servers._execute(grid(files), settings(path, flags))
   return config
 

@@ -12,7 +12,7 @@ _FLAGS = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
 
 def space(grids, fixed=_FLAGS, typed=()):
-  return search_space.space(search_space.Given(fixed, typed), grids)
+  return search_space.space(search_space.GivenFlags(fixed, typed), grids)
 
 
 def test_a_grid_has_every_combination_named_by_its_flags():
@@ -32,7 +32,7 @@ def test_a_grid_has_every_combination_named_by_its_flags():
 def trials(texts, number=3, point=(), fixed=_FLAGS):
   configs = [Config.of({**fixed, **dict(point)})]
   axes = search_space.axes(texts, configs)
-  given = search_space.Given(fixed)
+  given = search_space.GivenFlags(fixed)
   return search_space.trials(given, dict(point), axes, number)
 
 

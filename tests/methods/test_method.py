@@ -28,7 +28,7 @@ def _resolved(part):
   """Replaces the name of a posterior, which is its default."""
   if getattr(part, 'ensemble', None) and part.ensemble.posterior == 'auto':
     auto = dataclasses.replace(
-      part.ensemble, posterior=teacher_posteriors.Auto()
+      part.ensemble, posterior=teacher_posteriors.AutoPosterior()
     )
     return dataclasses.replace(part, ensemble=auto)
   return part

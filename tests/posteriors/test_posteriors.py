@@ -33,7 +33,7 @@ def fitted(fit, clients, reference):
 
 def test_the_fitted_gaussian_matches_equation_5():
   found = fitted(
-    teacher_posteriors.Fitted(),
+    teacher_posteriors.Gaussian(),
     [
       statistics.ClientUpdate(0, 1, model([0.0, 1.0], [0.0])),
       statistics.ClientUpdate(1, 3, model([4.0, 1.0], [4.0])),
@@ -51,7 +51,7 @@ def test_a_spread_of_1e_5_is_measured_in_float32():
   points = 1.0 + 1e-5 * RNG.standard_normal([10, 50])
   points = points.astype(np.float32)
   found = fitted(
-    teacher_posteriors.Fitted(), updates(points, [1] * 10), model(np.ones(50))
+    teacher_posteriors.Gaussian(), updates(points, [1] * 10), model(np.ones(50))
   )
   expected = points.astype(np.float64).std(0)
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-4)
@@ -63,7 +63,9 @@ def test_the_released_fit_matches_hand_computed_values():
   points = [[3.0, 1.0, 0.0, 1.0, 7.0], [1.0, 5.0, 0.0, -1.0, 7.0]]
   shapes = [tf.TensorShape([size]) for size in (2, 2, 1)]
   run = parts.RunFacts(layout=types.SimpleNamespace(shapes=shapes))
-  found = fitted(released.Released(run=run), updates(points, [1, 7]), reference)
+  found = fitted(
+    released.ReleasedPosterior(run=run), updates(points, [1, 7]), reference
+  )
   # Unit updates (1, 0) and (0, 1): mean 1/2, variance 1/4, mean length 3;
   # (0, 1) and (0, -1): mean 0, variance 0 (floored) and 1, length 1.
   # The third tensor does not change: length 0.

@@ -63,7 +63,7 @@ def test_dampened_momentum_matches_hand_computed_values():
 def test_two_rounds_of_an_optimizer_match_hand_computed_values(
   optimizer, first, second
 ):
-  part = fedadam.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
+  part = fedadam.AdaptiveOptimizer(optimizer, 0.1, 0.5, 0.5, 0.5)
   broadcast = model([1], 0.5, [10], [7])
   slot = part.slot(broadcast)
   # D = [2, -1], u = [1, -1/2].

@@ -60,7 +60,7 @@ models = st.builds(
 @hypothesis.given(models, st.lists(models, max_size=3), models)
 def test_a_client_changes_the_sum_by_at_most_the_clip_norm(start, others, one):
   # 1e-9 keeps the noise below the clip norm, so that the sum is seen exactly.
-  mechanism = privacy.Central(8, 4, clip_norm=0.5, noise_multiplier=1e-9)
+  mechanism = privacy.CentralPrivacy(8, 4, clip_norm=0.5, noise_multiplier=1e-9)
   start = start._replace(  # Large sums would round the difference.
     loc=np.clip(start.loc, -1, 1), scale=np.clip(start.scale, 1e-6, 1),
     point=np.clip(start.point, -1, 1),
@@ -72,7 +72,7 @@ def test_a_client_changes_the_sum_by_at_most_the_clip_norm(start, others, one):
 
 def test_private_nwa_matches_hand_computed_values():
   # Two of eight clients were expected; one of three updates is clipped.
-  mechanism = privacy.Central(8, 2, noise_multiplier=1e-12)
+  mechanism = privacy.CentralPrivacy(8, 2, noise_multiplier=1e-12)
   start = model(point=[1, 2])
   sent = [model(point=p) for p in ([4, 6], [1, 2.5], [1, 2])]
   pooled = release(mechanism, pooling.rule_of('nwa'), start, sent)
@@ -82,7 +82,9 @@ def test_private_nwa_matches_hand_computed_values():
 
 
 def test_ws_clips_the_changes_of_mean_and_variance_together():
-  mechanism = privacy.Central(8, 2, clip_norm=2.5, noise_multiplier=1e-12)
+  mechanism = privacy.CentralPrivacy(
+    8, 2, clip_norm=2.5, noise_multiplier=1e-12
+  )
   start = model([0], [1])
   # The changes of mean and variance are 3 and 4, of norm 5.
   pooled = release(
@@ -91,7 +93,7 @@ def test_ws_clips_the_changes_of_mean_and_variance_together():
   np.testing.assert_allclose(pooled.loc, [1.5 / 2], rtol=1e-6)
   np.testing.assert_allclose(pooled.scale**2, [(2 + 2) / 4], rtol=1e-6)
   # Noise makes the variance negative: the result is the lower bound.
-  large = privacy.Central(8, 2, clip_norm=1e6)
+  large = privacy.CentralPrivacy(8, 2, clip_norm=1e6)
   scales = [
     release(large, pooling.rule_of('ws'), start, [], r).scale for r in range(20)
   ]
@@ -101,9 +103,9 @@ def test_ws_clips_the_changes_of_mean_and_variance_together():
 @pytest.mark.parametrize('cohort', [0, 40])
 def test_the_noise_has_the_stated_scale_and_differs_between_rounds(cohort):
   size, settings = 100_000, {'clip_norm': 0.5, 'noise_multiplier': 3.0}
-  mechanism = privacy.Central(8, 4, **settings)
+  mechanism = privacy.CentralPrivacy(8, 4, **settings)
   if cohort:
-    mechanism = pfl_research.Simulated(
+    mechanism = pfl_research.SimulatedPopulation(
       8, 4, **settings, cohort=cohort, population=cohort
     )
   start = model(point=np.linspace(-1, 1, size))
@@ -162,12 +164,14 @@ def test_epsilon_without_sampling_is_that_of_the_gaussian_mechanism():
     return high - math.exp(epsilon) * low
 
   exact = optimize.brentq(lambda e: delta(e) - 1e-3, 0, 50)
-  spent = privacy.Central(8, 0, noise_multiplier=2.0, delta=1e-3).spent(40)
+  spent = privacy.CentralPrivacy(8, 0, noise_multiplier=2.0, delta=1e-3).spent(
+    40
+  )
   assert spent['epsilon'] == pytest.approx(exact, rel=1e-3)
 
 
 def test_clients_are_sampled_independently_at_the_sampling_rate():
-  mechanism = privacy.Central(20, 5)
+  mechanism = privacy.CentralPrivacy(20, 5)
   rounds = [mechanism.sample(0, index) for index in range(2000)]
   joined = np.array([np.isin(range(20), clients) for clients in rounds])
   counts = joined.sum(0)
@@ -175,7 +179,7 @@ def test_clients_are_sampled_independently_at_the_sampling_rate():
   assert np.all(abs(counts - 500) < 4 * math.sqrt(2000 * 0.25 * 0.75))
   # The size of a round is binomial too, and not fixed.
   assert np.var(joined.sum(1)) == pytest.approx(20 * 0.25 * 0.75, rel=0.15)
-  assert privacy.Central(20, 0).sample(0, 1) == list(range(20))
+  assert privacy.CentralPrivacy(20, 0).sample(0, 1) == list(range(20))
 
 
 def test_a_round_without_clients_releases_noise():

@@ -113,8 +113,8 @@ def hold_out(
   shuffled = rng.permutation(labels.size)
   ordered = shuffled[np.argsort(labels[shuffled], kind='stable')]
   rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-  held = rank < np.repeat(quotas, sizes)
-  return sorted_indices(ordered[held]), sorted_indices(ordered[~held])
+  held_out = rank < np.repeat(quotas, sizes)
+  return sorted_indices(ordered[held_out]), sorted_indices(ordered[~held_out])
 
 
 def _even_quotas(sizes, total, rng):

@@ -96,9 +96,9 @@ class Product(rules.Conflation):
     if sum(len(each.factor) for each in sums['models']) >= shift.size:
       pooled = dense(sums['models'], shift, precision, outcome.model)
       return outcome._replace(model=pooled)
-    found = completed(sums['models'], shift, precision)
+    moments = completed(sums['models'], shift, precision)
     pooled = outcome.model._replace(
-      loc=found.mean.astype(np.float32), factor=found.factor
+      loc=moments.mean.astype(np.float32), factor=moments.factor
     )
     return outcome._replace(model=pooled)
 

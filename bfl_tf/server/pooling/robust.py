@@ -52,19 +52,19 @@ class Median(rules.Rule):
     `guarded_fraction` is the fraction of clients that are not pooled.
     """
     models = sums['models']
-    kept = self.trusted(models)
+    inliers = self.trusted(models)
     floor = np.float32(self.run.min_scale)
-    scale = np.sqrt(_pooled(kept, _variance, self.centre)).astype(np.float32)
+    scale = np.sqrt(_pooled(inliers, _variance, self.centre)).astype(np.float32)
     floored = int(np.sum(scale < floor))
     report = {
       'floored_fraction': floored / max(scale.size, 1),
-      'guarded_fraction': 1 - len(kept) / len(models),
+      'guarded_fraction': 1 - len(inliers) / len(models),
     }
     if any(len(model.factor) for model in models):
-      shares = [rules.factor_share(model) for model in kept]
+      shares = [rules.factor_share(model) for model in inliers]
       report['factor_fraction'] = float(np.mean(shares))
     vectors = {
-      name: _pooled(kept, _vector(name), centre).astype(np.float32)
+      name: _pooled(inliers, _vector(name), centre).astype(np.float32)
       for name, centre in {
         'loc': self.centre,
         'point': self.centre,

@@ -94,13 +94,13 @@ class Rule(Pool):
     floored, guarded, floor = 0, 0, np.float32(self.run.min_scale)
     for part in statistics.chunks(size):
       q0 = _gaussian(ctx.broadcast, part)
-      q, held = self.moments(sums['summands'][:, part], totals, q0)
+      q, num_guarded = self.moments(sums['summands'][:, part], totals, q0)
       # With noise for privacy, a variance may be negative.
       deviation = np.sqrt(np.maximum(q.variance, 0.0))
       both[:, part] = _rows((q.mean, deviation), loc[part].size)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
-      guarded += held
+      guarded += num_guarded
     averages = {
       name: (sums[name] / totals.weight).astype(np.float32)
       for name in ('point', 'buffers')
@@ -251,10 +251,10 @@ class DistributedWeightConsolidation(Rule):
   def moments(self, sums, totals, q0):
     prior_precision = 1.0 / q0.variance
     precision = prior_precision + sums[1]
-    held = precision < self.min_precision * prior_precision
-    precision = np.where(held, prior_precision, precision)
-    shift = np.where(held, 0.0, sums[0] / precision)
-    return Gaussian(q0.mean + shift, 1.0 / precision), int(held.sum())
+    is_guarded = precision < self.min_precision * prior_precision
+    precision = np.where(is_guarded, prior_precision, precision)
+    shift = np.where(is_guarded, 0.0, sums[0] / precision)
+    return Gaussian(q0.mean + shift, 1.0 / precision), int(is_guarded.sum())
 
 
 ELEMENTWISE: dict[str, Any] = {
@@ -283,8 +283,8 @@ def _gaussian(model: weights.Weights, part: slice) -> Gaussian:
 
 def factor_share(model: weights.Weights) -> float:
   """Returns the fraction of a model's summed variances in its factor."""
-  held = total = 0.0
+  factor_variance = total = 0.0
   for part in statistics.chunks(model.loc.size):
-    held += np.square(model.factor[:, part], dtype=np.float64).sum()
+    factor_variance += np.square(model.factor[:, part], dtype=np.float64).sum()
     total += model.variance(part).sum()
-  return held / total
+  return factor_variance / total

@@ -65,8 +65,8 @@ class Weighting(component.Component):
     self, updates: Sequence[statistics.ClientUpdate], reference: weights.Weights
   ) -> tuple[Sequence[float], int]:
     """Returns the weights of all updates, and the number of fallbacks."""
-    found = [self.weigh(update, reference) for update in updates]
-    return [weight for weight, _ in found], sum(count for _, count in found)
+    pairs = [self.weigh(update, reference) for update in updates]
+    return [weight for weight, _ in pairs], sum(count for _, count in pairs)
 
   @property
   def needs_all(self) -> bool:

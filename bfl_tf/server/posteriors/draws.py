@@ -76,8 +76,7 @@ class Draws(Sequence):
 
   def floored_fraction(self) -> float:
     """Returns the fraction of sampled moving variances at the lower bound."""
-    held = [self._floored(index)[1] for index in range(self.size)]
-    return float(np.mean(held))
+    return float(np.mean([self._floored(i)[1] for i in range(self.size)]))
 
   def _floored(self, index):
     drawn = _sample(self.distribution, seeds.child(self.seed, index))
@@ -85,10 +84,10 @@ class Draws(Sequence):
     least = np.where(
       self.is_variance, self.min_variance * self.like.buffers, -np.inf
     )
-    held = model.buffers < least
-    buffers = np.where(held, least, model.buffers).astype(np.float32)
+    is_low = model.buffers < least
+    buffers = np.where(is_low, least, model.buffers).astype(np.float32)
     total = max(1, int(self.is_variance.sum()))
-    return model._replace(buffers=buffers), int(held.sum()) / total
+    return model._replace(buffers=buffers), int(is_low.sum()) / total
 
 
 def _sample(distribution, seed):

@@ -20,10 +20,10 @@ def of_model(model: weights.Weights) -> tfd.Distribution:
 
   Deterministic values have scale 0.
   """
-  held = model.values.size - model.loc.size
+  padding = model.values.size - model.loc.size
   whole = model._replace(
     loc=model.values,
-    scale=np.pad(model.scale, (0, held)),
-    factor=np.pad(model.factor, ((0, 0), (0, held))),
+    scale=np.pad(model.scale, (0, padding)),
+    factor=np.pad(model.factor, ((0, 0), (0, padding))),
   )
   return weights.distribution(whole)

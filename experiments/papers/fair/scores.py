@@ -15,7 +15,7 @@ from bfl_tf.analysis import (
 )
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
-from bfl_tf.runs import checkpoints, executor, flags_file, tables
+from bfl_tf.runs import checkpoints, executor, run_config, tables
 from experiments.papers.fair import reference
 from experiments.reference_posteriors.distance import total_variation
 
@@ -35,7 +35,7 @@ _FEATURES = {
 
 def of_run(run: pathlib.Path) -> dict[str, float]:
   """Returns scores on test examples, bytes and memory of a finished run."""
-  config = flags_file.read_config(run)
+  config = run_config.read_config(run)
   dataset = run_data.load(config, executor.built)
   kept = np.load(run / run_files.PREDICTIONS)
   prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))

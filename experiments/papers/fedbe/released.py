@@ -16,7 +16,7 @@ from bfl_tf.server import posteriors, teacher_posteriors
 
 
 @dataclasses.dataclass(frozen=True)
-class Released(teacher_posteriors.Fitted):
+class ReleasedPosterior(teacher_posteriors.Gaussian):
   """Distribution of group S.
 
   Each tensor's update is scaled to length 1. The moments are those of clients
@@ -47,4 +47,4 @@ class Released(teacher_posteriors.Fitted):
     return posteriors.normal(loc, scale), pooled
 
 
-released = Released
+released = ReleasedPosterior

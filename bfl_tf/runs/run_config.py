@@ -1,4 +1,4 @@
-"""The file `flags.txt`, which identifies a run.
+"""The stored config of a run: its file `flags.txt`, which identifies it.
 
 It contains the version, one line per flag, and digests of data files and user
 code that flags name. Runs with other data or code are therefore different runs.
@@ -58,9 +58,9 @@ def read_config(run_dir: str | os.PathLike) -> Config:
     if not first.startswith(_PROGRAM):
       raise ValueError('The file does not begin with a version.')
   if first.partition(', format ')[2] != str(version.FORMAT):
-    found = first.removeprefix('# ')
+    header = first.removeprefix('# ')
     raise ValueError(
-      f'{path} has another format ({found}): start the run again.'
+      f'{path} has another format ({header}): start the run again.'
     )
   try:
     return parse(lines)
@@ -97,12 +97,12 @@ def digest(run_dir: str | os.PathLike) -> str:
     path = path.absolute().parents[1] / run_files.FLAGS
   ignored = ('num_rounds', *MACHINE_FIELDS)
   lines = path.read_text('utf-8').splitlines() if path.exists() else []
-  found = hashlib.blake2b(digest_size=16)
+  hasher = hashlib.blake2b(digest_size=16)
   for line in lines:
     name = line.removeprefix('--').partition('=')[0]
     if line.startswith('--') and name not in ignored:
-      found.update(f'{line}\n'.encode())
-  return found.hexdigest()
+      hasher.update(f'{line}\n'.encode())
+  return hasher.hexdigest()
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:
@@ -174,7 +174,7 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
 
 
 def _digests(config) -> dict[str, str]:
-  found = {}
+  digest_by_flag = {}
   for flag, name in _named(config):
     # Data files come first, because their path may also contain a colon.
     digest = None
@@ -184,8 +184,8 @@ def _digests(config) -> dict[str, str]:
     elif ':' in name:
       digest = own.digest(name)
     if digest:
-      found[f'--{flag}={name}'] = digest
-  return found
+      digest_by_flag[f'--{flag}={name}'] = digest
+  return digest_by_flag
 
 
 def _named(config) -> Iterator[tuple[str, str]]:
