@@ -43,6 +43,7 @@ def of_run(run: pathlib.Path) -> dict[str, float]:
     **_sets(dataset, prediction.probs),
     **_detection(dataset, model.load(run), _others(config.dataset, dataset)),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
+    **_tempered(config, dataset, prediction.probs),
     **_reference(config, dataset, prediction.probs),
     'worst_client': _worst_client(config, dataset, prediction.probs),
     'train_seconds': run_files.read_summary(run)['train_seconds'],
@@ -72,7 +73,22 @@ def _sets(dataset, probs) -> dict[str, float]:
   found = {'': counts[np.newaxis]}
   sets = prediction_sets.PredictionSets.of(found, 1, 'lac', 'all')
   of_rest = site_statistics.SiteStatistics.of(probs[rest], test.y[rest], sets)
-  return of_rest.row(sets)
+  # Other scores of the run are those of all test examples.
+  ours = ('coverage', 'size', 'single')
+  row = of_rest.row(sets)
+  return {k: v for k, v in row.items() if k.partition('_')[0] in ours}
+
+
+def _tempered(config, dataset, probs) -> dict[str, float]:
+  """Returns NLL and ECE with the temperature of the chosen trial, if any."""
+  if config.fitted_temperature <= 0:
+    return {}
+  probs, y = metrics.tempered(probs, config.fitted_temperature), dataset.test.y
+  error = metrics.reliability(probs, y, 15).expected_calibration_error
+  return {
+    'tempered_nll': metrics.log_losses(probs, y).mean(),
+    'tempered_ece': error,
+  }
 
 
 def _detection(dataset, trained, others) -> dict[str, float]:

@@ -32,6 +32,8 @@ SCORES = {
   'accuracy': ('accuracy (%)', 100, 1),
   'nll': ('NLL (nats)', 1, 3),
   'ece': ('ECE (%)', 100, 1),
+  'tempered_nll': ('NLL with a temperature (nats)', 1, 3),
+  'tempered_ece': ('ECE with a temperature (%)', 100, 1),
   'aurc': ('AURC', 1, 3),
   'near_entropy': ('AUROC, near, entropy', 1, 2),
   'near_epistemic': ('AUROC, near, epistemic', 1, 2),
@@ -57,7 +59,10 @@ COSTS = {
 _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
 _TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
-_TESTED = ('accuracy', 'nll', 'ece', 'reference_distance')
+_TESTED = (
+  'accuracy', 'nll', 'ece', 'reference_distance', 'tempered_nll',
+  'tempered_ece',
+)  # fmt: skip
 
 
 def main(paths: Sequence[str]) -> None:
