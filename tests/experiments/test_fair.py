@@ -1,0 +1,62 @@
+"""Tests of the comparison of all methods: tables and reference posterior."""
+
+import numpy as np
+import pytest
+
+from experiments.papers.fair import reference, tables
+from experiments.reference_posteriors import distance
+
+
+def _rows(**values):
+  return [
+    {'method': method, 'task': 'iid', 'seed': f'{seed}', 'nll': text}
+    for method, texts in values.items()
+    for seed, text in enumerate(texts)
+  ]
+
+
+def test_ranks_are_of_complete_methods_and_a_failed_run_is_last():
+  rows = _rows(fedavg=['0.5', '0.4'], a=['0.4', ''], b=['0.4', '0.6'], c=['1'])
+  found = tables.losses(rows).rank()
+  assert {name: [*ranks] for name, ranks in found.iterrows()} == {
+    'fedavg': [3, 1], 'a': [1.5, 3], 'b': [1.5, 2],
+  }  # fmt: skip
+
+
+def test_kendalls_w_of_three_rankings_by_hand():
+  # Sums of ranks 3, 7, 8: S = 14, and W = 12 S / (3^2 (3^3 - 3)).
+  rows = _rows(a=['1', '1', '1'], b=['2', '2', '3'], c=['3', '3', '2'])
+  found = tables.agreement(tables.losses(rows))
+  assert found == pytest.approx(12 * 14 / (9 * 24))
+
+
+def test_the_critical_difference_equals_that_of_demsar():
+  # Section 3.2.2 has an example with four methods on 14 data sets.
+  found = tables.critical_difference(4, 14)
+  assert found == pytest.approx(1.25, abs=0.005)
+
+
+def test_chains_predict_like_samples_of_a_nearly_gaussian_posterior(
+  monkeypatch,
+):
+  monkeypatch.setattr(reference, '_NUM_SAMPLES', 400)
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=[2000, 3]).astype(np.float32)
+  utility = x @ rng.normal(size=[3, 3]) + rng.gumbel(size=[2000, 3])
+  y, with_one = (
+    utility.argmax(1),
+    np.pad(x, ((0, 0), (0, 1)), constant_values=1),
+  )
+  mode = reference._mode(with_one, y, 1.0)
+  found, root = reference._draws(with_one, y, mode, 1.0)
+  # Far inputs, where the mean over the posterior differs from its mode.
+  test = 30 * x[:200]
+  means = reference._means(
+    found, root, mode, np.pad(test, ((0, 0), (0, 1)), constant_values=1)
+  )
+  near = distance.laplace(x, y, 3)
+  logs = distance.log_probabilities(near.sample(5000), test)
+  expected = np.exp(logs).mean(0)
+  at_mode = distance.log_probabilities(near.mean[np.newaxis], test)
+  gap = distance.total_variation(np.exp(at_mode[0]), expected)
+  assert distance.total_variation(means.mean(0), expected) < gap / 3
