@@ -159,3 +159,18 @@ def test_outputs_depend_only_on_the_seed_and_add_no_loss(make, x, linear):
   # Outside of a scope, the seed is random.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
+
+
+def test_grouped_and_separate_convolutions_agree(monkeypatch):
+  model, variables = built(conv(), LARGE)
+
+  def slopes():
+    with tf.GradientTape() as tape:
+      value = apply(model, LARGE, [3, 4])
+      total = tf.reduce_sum(tf.square(value))
+    return value, *tape.gradient(total, variables.trainable)
+
+  grouped = slopes()
+  monkeypatch.setattr(layers, '_LARGEST_KERNEL', 0)
+  for one, two in zip(grouped, slopes(), strict=True):
+    np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)

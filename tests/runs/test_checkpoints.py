@@ -65,6 +65,17 @@ def test_a_checkpoint_with_an_invalid_array_is_rejected(tmp_path, name, value):
     dict(checkpoints.restore(tmp_path).memories)
 
 
+def test_damaged_files_of_a_run_are_rejected(tmp_path):
+  checkpoints.save(state(3), tmp_path)
+  for name, content, read in (
+    (run_files.CHECKPOINT, b'PK', checkpoints.restore),
+    (run_files.SUMMARY, b'{"final"', run_files.read_summary),
+  ):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(files.UnreadableError, match=name):
+      read(tmp_path)
+
+
 RUN = '# version\n--seed=0\n--num_rounds=3\n--num_workers=1\n'
 
 
