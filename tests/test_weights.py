@@ -40,6 +40,24 @@ def test_every_variable_is_in_one_group_in_the_models_order(name, variant):
   assert weights.Layout.of(model).is_variance().tolist() == [*variances]
 
 
+def test_mean_and_replace_mean():
+  model = weights.Weights(*map(np.float32, ([1, 2], [3, 4], [5], [6, 7])))
+  assert model.mean.tolist() == [1, 2, 5]
+  assert model.num_bytes == 4 * 7
+  got = model.replace_mean(np.array([1 / 3, -1, 8]))
+  assert [v.tolist() for v in got] == [
+    [np.float32(1 / 3), -1],
+    [3, 4],
+    [8],
+    [6, 7],
+    [],
+  ]
+  assert {v.dtype for v in got} == {np.dtype(np.float32)}
+  assert model.mean.tolist() == [1, 2, 5]
+  again = model.replace_mean(model.mean)
+  assert all(np.array_equal(a, b) for a, b in zip(again, model, strict=True))
+
+
 def test_a_tfp_posterior_without_a_scale_is_a_point_estimate():
   layer = tf_keras.layers.Layer()
   layer.add_weight(name='bias_posterior_loc', shape=[2])
