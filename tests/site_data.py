@@ -1,6 +1,5 @@
 """A table of three sites, one of which has other labels, for tests."""
 
-import csv
 import pathlib
 
 import numpy as np
@@ -34,8 +33,7 @@ def rows(per_site=60, seed=0):
 
 def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
   """Writes the table."""
-  with path.open('w', newline='', encoding='utf-8') as file:
-    csv.writer(file).writerows([header, *(rows() if lines is None else lines)])
+  toys.write_table(path, [header, *(rows() if lines is None else lines)])
   return path
 
 
@@ -43,25 +41,15 @@ def config(path, **changes) -> Config:
   """Returns the config of a small run on the table, one client per site."""
   return Config.of(
     {
-      'dataset': str(path),
-      'label_column': 'kind',
-      'client_column': 'site',
-      'partition': 'natural',
-      'num_clients': 3,
-      'num_workers': 1,
-      'calibration_fraction': 0.5,
-      'model': 'logistic',
-      'num_rounds': 3,
-      'local_epochs': 10,
-      'client_learning_rate': 0.05,
-      'flipout.prior_scale': 1,
-      'flipout.temperature': 0.01,
-      'num_mc_samples': 2,
-      'posterior_factor': 1,
-      'final_num_mc_samples': 4,
+      'dataset': str(path), 'label_column': 'kind', 'client_column': 'site',
+      'partition': 'natural', 'num_clients': 3, 'num_workers': 1,
+      'calibration_fraction': 0.5, 'model': 'logistic', 'num_rounds': 3,
+      'local_epochs': 10, 'client_learning_rate': 0.05,
+      'flipout.prior_scale': 1, 'flipout.temperature': 0.01,
+      'num_mc_samples': 2, 'posterior_factor': 1, 'final_num_mc_samples': 4,
     }
     | changes
-  )
+  )  # fmt: skip
 
 
 def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:

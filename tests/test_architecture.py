@@ -82,24 +82,6 @@ def test_packages_import_only_from_lower_layers(unit):
   ] == []
 
 
-def test_no_two_modules_import_each_other():
-  texts = {
-    '.'.join(path.relative_to(_ROOT).with_suffix('').parts): path.read_text(
-      'utf-8'
-    )
-    for path in _PACKAGE.rglob('*.py')
-  }
-  edges = {
-    name: {other for other in _imports(text) if other in texts}
-    for name, text in texts.items()
-  }
-  while edges:
-    # Modules that import no other module that is left.
-    leaves = {name for name, others in edges.items() if not others & {*edges}}
-    assert leaves, f'a circle of imports is among {sorted(edges)}'
-    edges = {k: others for k, others in edges.items() if k not in leaves}
-
-
 def test_no_package_above_config_refers_to_a_method_setting():
   # `flower.messages` names this setting: its values have a colon, but no code.
   keys = catalog.known_settings().keys() - {'students.students'}

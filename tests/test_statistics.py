@@ -6,7 +6,6 @@ import functools
 import hypothesis
 from hypothesis import strategies as st
 import numpy as np
-import pytest
 
 from bfl_tf import parts, statistics
 
@@ -68,13 +67,6 @@ def test_merged_weights_sums_and_tables_match_hand_computed_values():
   assert value(sums, 'kept') == [8, 1.0, 0.5]
 
 
-def test_merging_does_not_change_the_second_share():
-  share = single(1, [1e-30])
-  total = merge([single(0, [1.0]), share])
-  statistics.merge(total, single(2, [5.0]))
-  assert share.vectors['vector'].tolist() == [[1e-30]]
-
-
 def test_vectors_missing_from_a_share_count_as_0():
   named = collected(1, own=np.ones(2), more=parts.Keep('b'))
   pair = merge([named, collected(3, own=np.ones(2))])
@@ -99,12 +91,3 @@ def test_sums_keep_the_shapes_of_vectors():
   turned = np.arange(6.0).reshape(2, 3).T
   shares = [collected(k, vector=turned) for k in range(3)]
   assert np.array_equal(value(merge(shares)), 3 * turned)
-
-
-@pytest.mark.parametrize('size', [0, 8192, 8193, 20_000])
-def test_chunks_cover_every_element_once(size):
-  seen = np.zeros(size, int)
-  for part in statistics.chunks(size):
-    seen[part] += 1
-    assert seen[part].nbytes <= 8 * 8192
-  assert np.all(seen == 1)

@@ -1,4 +1,4 @@
-"""Tests of the conversion between models and flat vectors."""
+"""Tests of the conversion between models, flat vectors and their Gaussian."""
 
 import functools
 import itertools
@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_probability import distributions as tfd
 import tf_keras
 
 from bfl_tf import models, weights
@@ -37,30 +38,6 @@ def test_every_variable_is_in_one_group_in_the_models_order(name, variant):
   assert not any(v.trainable for v in buffers)
   variances = weights.flatten(buffers).numpy() == 1  # Initial variances are 1.
   assert weights.Layout.of(model).is_variance().tolist() == [*variances]
-
-
-def test_copies_of_a_model_have_equal_layouts(variant='flipout'):
-  layout = weights.Layout.of(build('mlp', variant))
-  tf_keras.layers.Dense(1)(tf.zeros([1, 1]))  # Keras increments layer names.
-  again = models.build(
-    'mlp', variant=variant, input_shape=(3,), num_classes=2, hidden_units=(5, 4)
-  )
-  assert weights.Layout.of(again) == layout
-  assert hash(weights.Layout.of(again)) == hash(layout)
-
-
-def test_flatten_and_unflatten_match_hand_computed_values():
-  shapes = [tf.TensorShape(s) for s in ((2, 2), (), (1, 3))]
-  vector = tf.range(8.0)
-  parts = weights.unflatten(vector, shapes)
-  assert [p.numpy().tolist() for p in parts] == [
-    [[0, 1], [2, 3]],
-    4,
-    [[5, 6, 7]],
-  ]
-  assert np.array_equal(weights.flatten(parts), vector)
-  assert weights.flatten([]).shape == (0,)
-  assert weights.unflatten(tf.zeros([0]), []) == []
 
 
 def test_mean_and_replace_mean():
@@ -96,3 +73,44 @@ def test_inverse_softplus_of_tiny_and_large_scales():
   np.testing.assert_allclose(rho, expected, rtol=1e-6, atol=2e-7)
   # One float32 step of rho near -14 is a millionth of the scale.
   np.testing.assert_allclose(tf.nn.softplus(rho), scale, rtol=2e-6)
+
+
+RNG = np.random.default_rng(0)
+LOC, SCALE, POINT, BUFFERS = (
+  RNG.uniform(1, 2, n).astype(np.float32) for n in (4, 4, 2, 3)
+)
+FACTOR = RNG.normal(size=[2, 4]).astype(np.float32)
+WHOLE = weights.Weights(LOC, SCALE, POINT, BUFFERS, FACTOR)
+
+
+def test_marginal_variances_are_the_diagonal_of_the_covariance():
+  double = SCALE.astype(np.float64), FACTOR.astype(np.float64)
+  covariance = np.diag(double[0] ** 2) + double[1].T @ double[1]
+  np.testing.assert_allclose(WHOLE.variance(), covariance.diagonal(), 1e-14)
+  part = slice(1, 3)
+  assert np.array_equal(WHOLE.variance(part), WHOLE.variance()[part])
+  marginal = np.sqrt(covariance.diagonal())
+  np.testing.assert_allclose(weights.marginal_scale(WHOLE), marginal, 1e-6)
+
+  posterior = weights.distribution(WHOLE)
+  assert isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance)
+  np.testing.assert_allclose(posterior.covariance(), covariance, rtol=1e-5)
+  assert np.array_equal(posterior.mean(), LOC)
+
+
+def test_at_rank_0_the_marginal_scale_is_bit_for_bit_the_scale():
+  scale = np.exp(RNG.uniform(-40, 9, 10_000)).astype(np.float32)
+  model = weights.Weights(scale, scale, POINT, BUFFERS)
+  assert np.array_equal(weights.marginal_scale(model), scale)
+  assert np.array_equal(np.sqrt(model.variance()), scale.astype(np.float64))
+
+
+def test_variational_layers_store_the_marginal_scales():
+  variables = weights.Variables.of(build('mlp', 'flipout'))
+  begin = weights.Weights(*(t.numpy() for t in weights.read(variables)))
+  factor = RNG.normal(size=[2, begin.loc.size]).astype(np.float32)
+  weights.write(variables, begin._replace(factor=factor))
+  got = weights.read(variables, begin._replace(factor=factor))
+  expected = np.sqrt(begin.scale**2 + (factor**2).sum(0))
+  np.testing.assert_allclose(got.scale, expected, rtol=1e-5)
+  assert got.factor.shape == (0, begin.loc.size)

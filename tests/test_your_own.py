@@ -1,12 +1,12 @@
 """Tests that every example of docs/your_own.md runs with its flags."""
 
-import csv
 import pathlib
 import re
 import shlex
 
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import runs
 from bfl_tf.config.config import Config
@@ -35,8 +35,7 @@ def run_dir(tmp_path_factory):
 
 
 def test_a_run_uses_every_example_of_the_page(run_dir):
-  with (run_dir / 'metrics.csv').open(newline='', encoding='utf-8') as file:
-    *_, row = csv.DictReader(file)
+  *_, row = toys.table(run_dir / 'metrics.csv')
   assert float(row['spread']) > 0
   wanted = min(1, 1 / float(row['spread']))
   assert float(row['damped_step']) == pytest.approx(wanted, rel=1e-6)

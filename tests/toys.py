@@ -124,16 +124,11 @@ def experiment(**changes) -> federation.Experiment:
   It has one worker, because each worker compiles its own functions.
   """
   config = {
-    'num_workers': 1,
-    'dataset': 'toys:blobs',
-    'model': 'logistic',
-    'variant': 'deterministic',
-    'num_clients': 6,
-    'partition': 'dirichlet',
-    'dirichlet.min_examples': 5,
-    'client_optimizer': 'sgd',
+    'num_workers': 1, 'dataset': 'toys:blobs', 'model': 'logistic',
+    'variant': 'deterministic', 'num_clients': 6, 'partition': 'dirichlet',
+    'dirichlet.min_examples': 5, 'client_optimizer': 'sgd',
     'client_learning_rate': 0.1,
-  } | changes
+  } | changes  # fmt: skip
   return federation.Experiment.build(Config.of(config), BUILT)
 
 
@@ -179,6 +174,13 @@ def table(path) -> list[dict[str, str]]:
   """Returns the rows of a .csv file."""
   with open(path, newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
+
+
+def write_table(path, rows) -> str:
+  """Writes a .csv file, whose first row has the names of the columns."""
+  with open(path, 'w', newline='', encoding='utf-8') as file:
+    csv.writer(file).writerows(rows)
+  return str(path)
 
 
 def model(loc=(), scale=(), point=(), buffers=(), *factor):

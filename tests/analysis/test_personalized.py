@@ -110,20 +110,15 @@ def test_prediction_sets_from_too_few_examples_have_no_score(run):
   assert rows['north']['personalized_nll'] == pytest.approx(nll)
 
 
-def check_same_training(run_dir, run, **changes):
-  """Checks that personalized models do not depend on some flags."""
+def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
+  changes = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
   config = run.trained.config.replace(**changes)
   other = analysis.Trained(config, run.trained.task, run.trained.weights)
   ours, theirs = (
-    {one.site: one.model for one in train(run_dir, each, 2)}
+    {one.site: one.model for one in train(sites_run, each, 2)}
     for each in (run, run._replace(trained=other))
   )
   assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
-
-
-def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
-  pooled = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
-  check_same_training(sites_run, run, **pooled)
 
 
 def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
@@ -202,8 +197,7 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
     expected = site_statistics.of(prediction, test.y[rows], sets).row(sets)
     assert expected == pytest.approx({name: row[name] for name in expected})
   report_files.write(run_dir, found)
-  page = (run_dir / 'sites' / 'report.html').read_text('utf-8')
-  assert 'personal models' in page and prediction_sets.read(run_dir) == sets
+  assert prediction_sets.read(run_dir) == sets
   # The run fitted its temperature to the global model.
   with pytest.raises(ValueError, match='no fitted temperature'):
     reports.report(run, calibrated=True)

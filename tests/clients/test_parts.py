@@ -8,7 +8,6 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import parts as parts_lib
-from bfl_tf.declare import user_code
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,19 +124,6 @@ def test_shared_values_memory_and_extras_pass_through_training():
   again = worker.train(task._replace(memory=result.memory))
   assert again.memory['diary'][0] == 5
   assert list(result.extras) == list(result.memory) == ['diary']
-
-
-class Misspelled(toys.Idle):
-  """A part with an error in a hook of the training loop."""
-
-  def gradient(self, gradient, mean, carry, step):
-    return undefined * mean  # noqa: F821
-
-
-def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
-  line = r'Misspelled\.gradient.*NameError: .* \(test_parts\.py, line \d+, '
-  with pytest.raises(user_code.RaisedError, match=line):
-    toys.experiment(client_parts=(f'{__name__}:Misspelled',))
 
 
 class TooFewArguments(toys.Idle):

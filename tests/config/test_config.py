@@ -7,23 +7,15 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.runs import run_config
 
 CHANGED = {
-  'dataset': 'some where/my file.npz',
-  'train_split': 'train[:10%]',
-  'augment': True,
-  'mlp.hidden_units': (200, 100),
-  'learning_rate_schedule': 'steps',
-  'steps.decay_at': (),
-  'client_parts': ('proximal', 'toys:Counter'),
-  'client_learning_rate': 1e-05,
-  'flipout.prior_scale': 1 / 3,
-  'flipout.update_prior': True,
-  'seed': 2**31 - 1,
-  'data_seed': 0,
-  'start': ('fine_tune',),
-  'server_parts': ('fine_tune', 'ensemble'),
-  'fine_tune.epochs': 3,
+  'dataset': 'some where/my file.npz', 'train_split': 'train[:10%]',
+  'augment': True, 'mlp.hidden_units': (200, 100),
+  'learning_rate_schedule': 'steps', 'steps.decay_at': (),
+  'client_parts': ('proximal', 'toys:Counter'), 'client_learning_rate': 1e-05,
+  'flipout.prior_scale': 1 / 3, 'flipout.update_prior': True, 'seed': 2**31 - 1,
+  'data_seed': 0, 'start': ('fine_tune',),
+  'server_parts': ('fine_tune', 'ensemble'), 'fine_tune.epochs': 3,
   'ensemble.posterior': 'dirichlet_weights',
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize('changes', [{}, CHANGED], ids=['defaults', 'changed'])

@@ -2,34 +2,10 @@
 
 import dataclasses
 import inspect
-from typing import ClassVar
-
-import toys
 
 from bfl_tf import parts
 from bfl_tf.config import catalog, selection
 from bfl_tf.declare import component
-from bfl_tf.server import pooling
-
-
-@dataclasses.dataclass(frozen=True)
-class Warm(pooling.RULES['nwa']):
-  """A rule whose setting has the same name as a setting of Flipout."""
-
-  temperature: float = 0.9
-  batch_size: int = 7
-
-
-@dataclasses.dataclass(frozen=True)
-class Leaky(toys.Idle):
-  """A part whose setting has the same name as a setting of MC dropout."""
-
-  rate: float = 0.5
-  seed: int = -1
-  name: ClassVar[str] = 'leaky'
-
-
-WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 
 def test_injected_arguments_have_no_default_and_are_not_settings():

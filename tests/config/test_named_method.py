@@ -11,18 +11,12 @@ from bfl_tf.methods import NAMED
 from bfl_tf.runs import run_config
 
 _TASK = {
-  'partition': 'dirichlet',
-  'dirichlet.alpha': 0.3,
-  'mlp.hidden_units': (7,),
-  'shards.classes_per_client': 3,
-  'client_optimizer': 'adam',
-  'client_learning_rate': 0.02,
-  'adam.beta_1': 0.8,
-  'flipout.temperature': 0.003,
-  'weighting': 'equal',
-  'server_parts': ('momentum',),
-  'momentum.decay': 0.3,
-}
+  'partition': 'dirichlet', 'dirichlet.alpha': 0.3, 'mlp.hidden_units': (7,),
+  'shards.classes_per_client': 3, 'client_optimizer': 'adam',
+  'client_learning_rate': 0.02, 'adam.beta_1': 0.8,
+  'flipout.temperature': 0.003, 'weighting': 'equal',
+  'server_parts': ('momentum',), 'momentum.decay': 0.3,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize('name', NAMED)
@@ -186,19 +180,7 @@ def test_a_task_that_does_not_fit_is_rejected(values, named):
     Config.of(values, typed=values)
 
 
-def test_an_optimizer_that_fits_a_posterior_belongs_to_the_replaced_method():
-  ivon = Config.of({'method': 'ivon'})
-  after = ivon.replace(method='fedprox')
-  assert (after.client_optimizer, after.method) == ('adam', 'fedprox')
-  assert not [key for key in after.settings if key.startswith('ivon')]
-
-
 def test_a_run_with_another_component_has_no_label():
   values = {'method': 'fedavg', 'pooling': 'median'}
   assert Config.of(values, typed=['pooling']).method == ''
   assert Config.of({'method': 'fedavg'}).replace(weighting='equal').method == ''
-
-
-def test_an_empty_method_is_that_of_the_other_values():
-  values = {'client_parts': ('proximal',)}
-  assert Config.of({**values, 'method': ''}) == Config.of(values)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-import re
 from typing import ClassVar
 
 import pytest
@@ -61,7 +60,7 @@ def test_an_explicit_default_gives_an_equal_config():
   assert pickle.loads(pickle.dumps(explicit)) == plain
 
 
-def test_two_methods_with_the_same_name_are_rejected():
+def test_two_components_with_the_same_name_are_rejected():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
@@ -75,23 +74,6 @@ def test_settings_of_custom_code_use_the_name_after_the_colon():
   # An argument from the run is not a setting.
   with pytest.raises(ValueError, match=r'--Shrink\.num_rounds'):
     Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
-
-
-@pytest.mark.parametrize(
-  'key, value, suggestion',
-  [
-    ('step.minor_examples', 5, 'set --partition=step'),
-    ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
-    ('mpl.hidden_units', 3, "Did you mean 'mlp'?"),
-    ('mlp.hidden_units', (0,), ''),
-  ],
-)
-def test_the_error_of_an_invalid_setting_suggests_a_correction(
-  key, value, suggestion
-):
-  with pytest.raises(ValueError, match=f'^--{re.escape(key)}.*') as error:
-    Config(settings={key: value})
-  assert suggestion in str(error.value)
 
 
 def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():

@@ -61,22 +61,6 @@ def test_every_row_of_a_table_is_in_exactly_one_share(tmp_path):
     )
 
 
-def test_the_test_share_does_not_depend_on_the_seed_or_other_sites(tmp_path):
-  first, again = (
-    load(write(tmp_path, rows()), validation_split=0.2, seed=seed)
-    for seed in (0, 1)
-  )
-  np.testing.assert_array_equal(first.test.x, again.test.x)
-  assert not np.array_equal(first.validation.x, again.validation.x)
-  fewer = [r for r in rows() if r[1] != 'a']
-  other = load(write(tmp_path, fewer), validation_split=0.2)
-  for site in 'bc':
-    np.testing.assert_array_equal(
-      first.test.x[first.test.ids == site],
-      other.test.x[other.test.ids == site],
-    )
-
-
 def test_byte_order_marks_quotes_and_blank_lines_are_read(tmp_path):
   header = ['ash', 'site', 'hue, kg', 'label']
   quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]

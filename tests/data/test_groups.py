@@ -1,9 +1,8 @@
 """Tests of groups of examples, such as the visits of a person."""
 
-import csv
-
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import data
 from bfl_tf.config.config import Config
@@ -30,12 +29,9 @@ def fixture_path(tmp_path, request):
     path = tmp_path / 'visits.npz'
     np.savez(path, x=x, y=y, groups=person, client_ids=site)
     return str(path)
-  path = tmp_path / 'visits.csv'
-  with path.open('w', newline='', encoding='utf-8') as file:
-    writer = csv.writer(file)
-    writer.writerow(['person', 'site', *'abcd', 'label'])
-    writer.writerows(zip(person, site, *x.T, y, strict=True))
-  return str(path)
+  header = ['person', 'site', *'abcd', 'label']
+  rows = zip(person, site, *x.T, y, strict=True)
+  return toys.write_table(tmp_path / 'visits.csv', [header, *rows])
 
 
 def reading(path):
@@ -80,19 +76,3 @@ def test_more_clients_than_groups_are_rejected(path):
   config = Config.of({**values, **reading(path)})
   with pytest.raises(ValueError, match=r'num_clients=80 exceeds .* groups'):
     run_data.partition_dataset(config, run_data.load(config))
-
-
-def test_the_accuracy_of_random_labels_is_chance_for_new_persons(tmp_path):
-  x, y, people = visits()
-  path = tmp_path / 'visits.npz'
-
-  def accuracy():
-    """Returns the accuracy of the label of the nearest training example."""
-    train, *_, test = data.load(str(path), test_fraction=0.4).splits.values()
-    distance = np.square(test.x[:, np.newaxis] - train.x).sum(axis=-1)
-    return np.mean(train.y[distance.argmin(axis=1)] == test.y)
-
-  np.savez(path, x=x, y=y)
-  assert accuracy() > 0.9
-  np.savez(path, x=x, y=y, groups=people)
-  assert 0.3 < accuracy() < 0.7

@@ -1,6 +1,5 @@
 """Tests of predict, report and export on a finished run."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import site_data
 import toys
 
 import bfl_tf
-from bfl_tf.analysis import loading, personalized, prediction_sets
+from bfl_tf.analysis import personalized, prediction_sets
 
 _FRESH = """
 import sys
@@ -47,9 +46,7 @@ BAD = """
 --output={folder}/good.csv
 --limits_from={folder}/good.csv
 --limits={folder}/good.csv
---limits={folder}/limits.csv
 --event=down
---site=north
 --site=nowhere
 """.strip().splitlines()
 
@@ -63,18 +60,10 @@ def folder(tmp_path_factory):
   site_data.write(folder / 'other.csv', shuffled, header)
   site_data.write(folder / 'far.csv', [LINES[0], ['1e38', '0']], BOTH)
   site_data.write(folder / 'narrow.csv', [[1]], ['width'])
-  rows = [BOTH, *LINES]
-  text = '\n'.join(';'.join(row) for row in rows).replace('.', ',')
-  site_data.write(
-    folder / 'limits.csv', [['height', 2, 1]], ['column', 'low', 'high']
-  )
-  site_data.write(
-    folder / 'one_sided.csv', [['width', '', 1e9], ['height', -9, '']],
-    ['column', 'low', 'high'],
-  )  # fmt: skip
   broken = [[*LINES[0]], ['0', 'tall'], ['1', ' 2', '3'], *LINES[3:]]
   site_data.write(folder / 'broken.csv', broken, BOTH)
-  (folder / 'notation.csv').write_text(text, 'utf-8')
+  text = '\n'.join(';'.join(row) for row in [BOTH, *LINES])
+  (folder / 'notation.csv').write_text(text.replace('.', ','), 'utf-8')
   np.savez(folder / 'good.npz', x=X)
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
   return folder
@@ -87,16 +76,18 @@ def run(folder):
 
 @pytest.fixture(scope='module')
 def sited(folder, run):
-  """A copy of the run, and outputs of experiments.report."""
+  """A copy of the run with a report and personalized models."""
   path = shutil.copytree(run, folder / 'sited')
-  calls = [
-    [f'--run={path}', '--personalize_epochs=9'],
-    [f'--run={run}', '--calibrate_on_test=0.5'],
-    [f'--run={run}', '--superlink=here', '--personalize_epochs=1'],
-  ]
-  good, *bad = binaries.drive('experiments.report', calls)
+  good, *bad = binaries.drive(
+    'experiments.report',
+    [
+      [f'--run={path}', '--personalize_epochs=9'],
+      [f'--run={run}', '--superlink=here', '--personalize_epochs=1'],
+    ],
+  )
   assert good[0] == 0, good
-  return path, good[1], bad
+  assert [(code, 'superlink' in error) for code, _, error in bad] == [(2, True)]
+  return path
 
 
 @pytest.fixture(scope='module')
@@ -118,16 +109,12 @@ def outputs(folder, run, sited):
     f'--run={run}', f'--input={folder}/broken.csv', limits, '--keep_bad_rows',
     '--keep_columns=width',
   ]  # fmt: skip
-  calls['one_sided'] = [
-    f'--run={run}', f'--input={folder}/far.csv',
-    f'--limits={folder}/one_sided.csv',
-  ]  # fmt: skip
-  calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
+  calls['far'] = [f'--run={sited}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
-  odd = personalized.folder(sited[0], 'odd')
-  for name, place in {'sited': sited[0], 'odd': odd}.items():
+  odd = personalized.folder(sited, 'odd')
+  for name, place in {'sited': sited, 'odd': odd}.items():
     calls[name] = [f'--run={place}', good]
-  calls['one'] = [f'--run={sited[0]}', good, '--num_mc_samples=1']
+  calls['one'] = [f'--run={sited}', good, '--num_mc_samples=1']
   lines = [[*call, f'--output={folder}/{n}.out'] for n, call in calls.items()]
   lines += [
     [f'--run={run}', good, f'--output={folder}/p.csv',
@@ -138,25 +125,14 @@ def outputs(folder, run, sited):
   return dict(zip([*calls, *BAD], outcomes, strict=True))
 
 
-def read(path):
-  return toys.table(path)
-
-
 @pytest.mark.process
 def test_predictions_for_files_equal_those_of_the_loaded_run(
   folder, run, outputs
 ):
   names = ('good.csv', 'other.csv', 'good.npz', 'notation.csv')
   assert [outputs[name][0] for name in names] == [0] * 4, outputs
-  first, *others = (read(folder / f'{name}.out') for name in names)
+  first, *others = (toys.table(folder / f'{name}.out') for name in names)
   ours = bfl_tf.load(run).predict(X)
-  assert list(first[0]) == [
-    'class', 'probability', 'normalized_entropy', 'probability_left',
-    'probability_right', 'probability_up', *(
-      f'probability_{kind}_{end}'
-      for kind in site_data.KINDS for end in ('q05', 'q95')
-    ), 'out_of_range',
-  ]  # fmt: skip
   low, high = bfl_tf.load(run).quantiles(X)
   for number, kind in enumerate(site_data.KINDS):
     for end, wanted in (('', ours.probs), ('_q05', low), ('_q95', high)):
@@ -170,21 +146,14 @@ def test_predictions_for_files_equal_those_of_the_loaded_run(
   # Columns are found by name, in any order, and can be copied.
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first, first]
-  assert 'not used: note' in outputs['other.csv'][1]
-  assert (
-    'no prediction sets: to compute them, run: bfl-tf report'
-    in outputs['good.csv'][1]
-  )
 
 
 @pytest.mark.process
 def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
   folder, outputs
 ):
-  assert outputs['far'][0] == 0 and 'out of range: 1' in outputs['far'][1], (
-    outputs
-  )
-  near, far = read(folder / 'far.out')
+  assert outputs['far'][0] == 0, outputs
+  near, far = toys.table(folder / 'far.out')
   assert (near['out_of_range'], far['out_of_range']) == ('0', '1')
   assert far['set_0.9'] == far['set_0.95'] == '|'.join(site_data.KINDS)
 
@@ -192,26 +161,20 @@ def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
 @pytest.mark.process
 def test_rows_outside_of_limits_and_bad_rows_are_named(folder, outputs):
   assert [outputs[name][0] for name in ('limits', 'broken')] == [0, 0], outputs
-  assert [row['warning'] for row in read(folder / 'one_sided.out')] == [
-    '', 'width',
-  ]  # fmt: skip
-  near, far = read(folder / 'limits.out')
+  near, far = toys.table(folder / 'limits.out')
   assert far['warning'] == 'width' and far['class'] and not near['warning']
-  limits = {row['column']: row for row in read(folder / 'new_limits.csv')}
+  limits = {row['column']: row for row in toys.table(folder / 'new_limits.csv')}
   wanted = np.quantile(X[:, 1], [0.005, 0.995])
   found = [float(limits['height'][end]) for end in ('low', 'high')]
   assert found == pytest.approx(wanted, rel=1e-4)
-  rows = read(folder / 'broken.out')
+  rows = toys.table(folder / 'broken.out')
   assert [bool(row['error']) for row in rows] == [0, 1, 1, 0, 0, 0]
-  for row in rows:
-    assert (
-      bool(row['class']) == bool(row['probability_up']) != bool(row['error'])
-    )
   assert "'tall'" in rows[1]['error'] and 'row 4' in rows[2]['error']
-  assert [rows[0]['width'], rows[1]['width']] == [LINES[0][0], '0']
   # Other rows have the predictions of the complete table.
-  good = read(folder / 'good.csv.out')
-  assert rows[5]['probability'] == good[5]['probability']
+  good = toys.table(folder / 'good.csv.out')
+  for row, expected in zip(rows, good, strict=True):
+    wanted = '' if row['error'] else expected['probability']
+    assert row['probability'] == wanted
 
 
 @pytest.mark.process
@@ -228,55 +191,39 @@ def test_invalid_input_gives_a_one_line_error_that_names_the_flag(
 
 
 @pytest.mark.process
-def test_report_prints_scores_by_site_and_writes_its_files(sited):
-  path, out, bad = sited
-  for text in ('worst site', 'personalized_accuracy', '90 % sets: the most'):
-    assert text in out
-  for flag, (code, _, error) in zip(
-    ('calibrate_on_test', 'superlink'), bad, strict=True
-  ):
-    assert (code, error.count('\n')) == (2, 1), error
-    assert flag in error
-  assert {file.name for file in (path / 'sites').iterdir()} == {
+def test_a_report_writes_its_files(sited):
+  assert {file.name for file in (sited / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
     'coefficients.csv',
   }  # fmt: skip
-  sets = json.loads((path / 'conformal.json').read_text('utf-8'))
-  assert sets['levels'] == [0.9, 0.95]
-  opened = loading.load_run(path)
-  assert sets['num_examples'] == {'': len(opened.calibration.y)}
 
 
 @pytest.mark.process
 def test_a_personalized_model_predicts_with_its_own_sets(
   folder, sited, outputs
 ):
-  ours, own = (read(folder / f'{name}.out') for name in ('sited', 'odd'))
+  ours, own = (toys.table(folder / f'{name}.out') for name in ('sited', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
   # Each model has sets with its own threshold.
-  odd = personalized.folder(sited[0], 'odd')
-  for place, rows in ((sited[0], ours), (odd, own)):
+  odd = personalized.folder(sited, 'odd')
+  for place, rows in ((sited, ours), (odd, own)):
     probs = bfl_tf.load(place).predict(X).probs
     (likely, _) = prediction_sets.read(place).classes(probs)
     kinds = np.array(site_data.KINDS)
     written = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
     assert written == [set(kinds[each]) for each in likely]
-  assert (
-    prediction_sets.read(sited[0]).thresholds
-    != prediction_sets.read(odd).thresholds
-  )
+  both = prediction_sets.read(sited), prediction_sets.read(odd)
+  assert both[0].thresholds != both[1].thresholds
   # Sets are valid only for their number of samples.
-  assert 'predictions without --num_mc_samples' in outputs['one'][1]
-  assert 'set_0.9' not in read(folder / 'one.out')[0]
+  assert 'set_0.9' not in toys.table(folder / 'one.out')[0]
 
 
 @pytest.mark.process
 def test_an_exported_model_predicts_alike_without_this_package(folder, run):
   flags = [f'--run={run}', f'--output={folder}/exported']
   good, (code, _, error) = binaries.drive('experiments.export', [flags] * 2)
-  assert good[1].startswith(f'{folder}/exported/saved_model\n'), good
-  assert (code, error.count('\n')) == (2, 1) and 'exported' in error, error
+  assert good[0] == 0 and code == 2 and 'exported' in error, (good, error)
   x = np.random.default_rng(0).normal(size=[600, 2]).astype(np.float32)
   np.save(folder / 'x.npy', x)
   subprocess.run(
@@ -293,9 +240,6 @@ def test_an_exported_model_predicts_alike_without_this_package(folder, run):
     np.testing.assert_allclose(theirs[name], values, rtol=1e-5, atol=1e-7)
   kinds = np.array(site_data.KINDS)[ours.probs.argmax(1)]
   np.testing.assert_array_equal(theirs['class'].astype(str), kinds)
-  # Another seed gives different predictions.
-  other = bfl_tf.load(run).predict(x, seed=1)
-  assert not np.allclose(other.probs, ours.probs, rtol=1e-3)
 
 
 @pytest.mark.process
@@ -307,5 +251,5 @@ def test_without_a_usable_global_model_a_site_must_be_named(folder, tmp_path):
     (code, _, error), good = binaries.drive(
       f'experiments.{binary}', [flags, [*flags, '--site=odd']]
     )
-    assert (code, error.count('\n')) == (2, 1) and '--site' in error, error
+    assert code == 2 and '--site' in error, error
     assert good[0] == 0 and (tmp_path / binary).exists(), good

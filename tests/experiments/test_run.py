@@ -5,10 +5,8 @@ import json
 import binaries
 import numpy as np
 import pytest
-import site_data
 import toys
 
-import bfl_tf
 from experiments import outcomes
 
 pytestmark = pytest.mark.process
@@ -76,20 +74,3 @@ def test_several_clients_per_device_give_the_same_results(finished):
   )  # fmt: skip
   assert code == 0, error
   assert outcomes.of(other) == outcomes.of(path)
-
-
-def test_files_are_utf_8_in_any_locale(tmp_path, monkeypatch):
-  for name, value in (
-    ('LC_ALL', 'C'), ('PYTHONUTF8', '0'), ('PYTHONCOERCECLOCALE', '0')
-  ):  # fmt: skip
-    monkeypatch.setenv(name, value)
-  rows = [[f'{n}', 'Zürich', f'{-n}', 'ja'[: n % 2 + 1]] for n in range(20)]
-  table = site_data.write(tmp_path / 'sites.csv', rows)
-  path = tmp_path / 'run'
-  code, _, error = binaries.run(
-    'experiments.run', f'--dataset={table}', f'--output_dir={path}',
-    '--label_column=kind', '--client_column=site', '--partition=natural',
-    '--num_clients=1', '--model=logistic', '--num_rounds=1',
-  )  # fmt: skip
-  assert code == 0, error
-  assert bfl_tf.load(path).clients == ['Zürich']

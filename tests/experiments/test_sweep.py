@@ -1,9 +1,8 @@
 """Tests of the binary experiments.sweep."""
 
-import csv
-
 import binaries
 import pytest
+import toys
 
 from bfl_tf.config import config
 
@@ -53,15 +52,13 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
     'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
     'runs.csv', 'risk_coverage.png', 'risk_coverage.pdf',
   }  # fmt: skip
-  with (folder / 'compared.csv').open(newline='', encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
+  rows = toys.table(folder / 'compared.csv')
   scores = ('accuracy', 'nll')
   assert [row['score'] for row in rows[::2]] == [*scores]
   assert rows[1]['p_value'] and not rows[0]['p_value']
   # Each setting has the values of its best trial, and trains on all examples.
   assert tuned_out.count('chosen for pooling=') == 2
-  with (tmp_path / 'tuned/trials.csv').open(encoding='utf-8') as file:
-    trials = list(csv.DictReader(file))
+  trials = toys.table(tmp_path / 'tuned/trials.csv')
   assert len(trials) == 6
   for rule in ('nwa', 'lp'):
     own = [row for row in trials if row['pooling'] == rule]

@@ -31,24 +31,20 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def evaluated(folder):
-  run = f'--run={folder}/nwa_0'
+def written(folder):
+  """The folder with the uncertainty evaluation of the run nwa_0."""
   np.savez(folder / 'other.npz', x_train=np.full([40, 9, 9], 200, np.uint8))
-  good = [run, f'--near={folder}/other.npz', '--far=digits']
-  return binaries.drive(
-    'experiments.uncertainty',
-    [
-      [*good, '--num_examples=50', '--num_mc_samples=2'],
-    ],
-  )
+  flags = [
+    f'--run={folder}/nwa_0', f'--near={folder}/other.npz', '--far=digits',
+    '--num_examples=50', '--num_mc_samples=2',
+  ]  # fmt: skip
+  ((code, _, error),) = binaries.drive('experiments.uncertainty', [flags])
+  assert code == 0, error
+  return folder / 'nwa_0' / 'uncertainty'
 
 
 @pytest.mark.process
-def test_uncertainty_writes_tables_scores_and_figures(folder, evaluated):
-  code, out, error = evaluated[0]
-  assert code == 0, error
-  assert 'fitted on the calibration examples' in out
-  written = folder / 'nwa_0' / 'uncertainty'
+def test_uncertainty_writes_tables_scores_and_figures(written):
   assert {path.name for path in written.iterdir()} == {
     'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',
     'scores.json', 'detection.png', 'corruptions.png',
@@ -56,55 +52,40 @@ def test_uncertainty_writes_tables_scores_and_figures(folder, evaluated):
   rows = toys.table(written / 'detection.csv')
   assert [row['distance'] for row in rows] == ['near'] * 3 + ['far'] * 3
   assert {row['num_in'] for row in rows} == {'50'}
-  assert len(toys.table(written / 'corruptions.csv')) == 26
-
-
-@pytest.fixture(scope='module')
-def compared(folder, evaluated):
-  runs = [str(folder / name) for name in ('nwa_0', 'nwa_1', 'lp_0')]
-  return binaries.drive(
-    'experiments.compare',
-    [
-      [*runs, f'--output={folder}/compared', '--figures=reliability'],
-      [*runs, '--scores=aurc_normalized_entropy,accuracy'],
-    ],
-  )
 
 
 @pytest.mark.process
-def test_compare_prints_the_mean_and_standard_error_over_seeds(
-  folder, compared
-):
-  code, out, error = compared[0]
+@pytest.mark.usefixtures('written')
+def test_compare_has_mean_and_standard_error_of_all_recorded_scores(folder):
+  runs = [str(folder / name) for name in ('nwa_0', 'nwa_1', 'lp_0')]
+  flags = [
+    '--scores=aurc_normalized_entropy,accuracy', f'--output={folder}/compared',
+    '--figures=reliability',
+  ]  # fmt: skip
+  ((code, _, error),) = binaries.drive('experiments.compare', [[*runs, *flags]])
   assert code == 0, error
-  rows = {row[1].strip(): row for row in (x.split('|') for x in out.split('\n'))
-          if len(row) > 3}  # fmt: skip
-  assert rows['lp'][2].strip() == '1'
-  accuracy = [
-    json.loads((folder / run / 'summary.json').read_text('utf-8'))['final'][
-      'accuracy'
-    ]
-    for run in ('nwa_0', 'nwa_1')
-  ]
-  error = abs(accuracy[0] - accuracy[1]) / 2
-  wanted = f'{np.mean(accuracy):.4f} ± {error:.4f}'
-  assert wanted in [cell.strip() for cell in rows['nwa']]
   assert {path.name for path in (folder / 'compared').iterdir()} == {
     'compared.csv', 'compared.md', 'compared.tex', 'reliability.pdf',
     'reliability.png',
   }  # fmt: skip
-
-
-@pytest.mark.process
-def test_compare_reads_the_scores_of_the_uncertainty_evaluation(compared):
-  code, out, _ = compared[1]
-  assert code == 0
-  (nwa,) = [line for line in out.splitlines() if '| nwa ' in line]
-  (lp,) = [line for line in out.splitlines() if '| lp ' in line]
-  # One of two seeds of `nwa` has the score; `lp` does not have it.
-  assert '±' not in nwa.split('|')[3]
-  assert '(1 of 2)' in nwa.split('|')[3]
-  assert lp.split('|')[3].strip() == '-'
+  rows = {
+    (row['pooling'], row['score']): row
+    for row in toys.table(folder / 'compared' / 'compared.csv')
+  }
+  one, other = (
+    json.loads((folder / run / 'summary.json').read_text('utf-8'))['final']
+    for run in ('nwa_0', 'nwa_1')
+  )
+  nwa = rows['nwa', 'accuracy']
+  mean = (one['accuracy'] + other['accuracy']) / 2
+  error = abs(one['accuracy'] - other['accuracy']) / 2
+  assert float(nwa['mean']) == pytest.approx(mean)
+  assert float(nwa['standard_error']) == pytest.approx(error)
+  # Only one of three runs has an uncertainty evaluation.
+  counts = [
+    rows[name, 'aurc_normalized_entropy']['n'] for name in ('nwa', 'lp')
+  ]
+  assert counts == ['1', '0']
 
 
 def test_runs_on_different_files_are_not_grouped_as_seeds(tmp_path):

@@ -1,12 +1,14 @@
-"""Tests of HMC chains on known densities, and of log posteriors."""
+"""Tests of HMC chains on known densities, of log posteriors and of planes."""
 
 import binaries
 import numpy as np
 import pytest
+from scipy import special
 import tensorflow as tf
 import toys
 
 from bfl_tf import models, seeds, weights
+from experiments.harness import planes
 from experiments.reference_posteriors import chains, energy, toy
 
 MEAN = np.array([1.0, -2.0, 0.5], np.float32)
@@ -60,8 +62,7 @@ def test_the_log_posterior_and_gradient_of_a_logistic_regression():
   density, x, y = logistic()
   w = np.random.default_rng(0).normal(size=15).astype(np.float32)
   logits = x.astype(np.float64) @ w[:12].reshape(4, 3) + w[12:]
-  probs = np.exp(logits - logits.max(-1, keepdims=True))
-  probs /= probs.sum(-1, keepdims=True)
+  probs = special.softmax(logits, -1)
   expected = np.log(probs[np.arange(40), y]).sum() - np.square(w).sum() / 0.5
   with tf.GradientTape() as tape:
     given = tf.constant(w)
@@ -132,3 +133,19 @@ def test_the_binary_writes_a_table_and_figures(tmp_path):
     'hmc.csv', 'hmc_plane.png', 'hmc_surface.png',
   }  # fmt: skip
   assert bad[0] == 2 and 'of at least 9' in bad[2]
+
+
+def test_samples_are_projected_onto_the_same_plane():
+  rng = np.random.default_rng(0)
+  direction = np.array([3.0, 4.0, 0.0]) / 5
+  wide = np.outer(rng.normal(size=200), direction) * 10
+  samples = {'a': wide, 'b': rng.normal(size=[100, 3])}
+  points = planes.principal(samples)
+  # The first component is the wide direction, with any sign.
+  along = (wide - np.concatenate([*samples.values()]).mean(0)) @ direction
+  assert abs(np.corrcoef(points['a'][:, 0], along)[0, 1]) > 0.999
+  left, right = planes.plane(points).axes
+  np.testing.assert_allclose(left.lines[0].get_xydata(), points['a'])
+  assert right.get_title() == 'b: 100 draws'
+  assert left.get_xlim() == right.get_xlim()
+  assert [a.name for a in planes.surface(points).axes] == ['3d', '3d']

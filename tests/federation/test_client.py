@@ -7,44 +7,13 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import run_data
 
 SETTINGS = {
-  'client_parts': ('toys:Counter', 'toys:Follower'),
-  'clients_per_round': 4,
-  'min_local_epochs': 1,
-  'local_epochs': 3,
-  'learning_rate_schedule': 'exponential',
-  'exponential.decay': 0.5,
+  'client_parts': ('toys:Counter', 'toys:Follower'), 'clients_per_round': 4,
+  'min_local_epochs': 1, 'local_epochs': 3,
+  'learning_rate_schedule': 'exponential', 'exponential.decay': 0.5,
   'exponential.silent_rounds': 0,
-}
-
-
-@toys.Engine
-def apart(experiment, state, clients):
-  """An engine whose clients have only the config and the broadcast."""
-  config = experiment.config
-  plan, built = federation.Plan.of(config), {}
-  dataset = run_data.load(config, built)
-  partition, _ = run_data.partition_dataset(config, dataset)
-  worker, *_ = plan.workers(dataset, built)
-  broadcast = experiment.broadcast(state)
-  for client in clients:
-    kept = state.memories.get(client)
-    yield (
-      client,
-      federation.train_client(
-        plan, worker, broadcast, client, partition[client], kept
-      ),
-    )
-
-
-def test_clients_with_only_config_and_broadcast_change_no_bits():
-  experiment = toys.experiment(**SETTINGS)
-  here, infos = toys.execute(experiment, 3)
-  there, others = toys.execute(experiment, 3, engine=apart)
-  assert toys.same(here, there)
-  assert infos == others
+}  # fmt: skip
 
 
 def test_a_task_has_the_seed_rate_and_memory_of_its_client_and_round():

@@ -1,4 +1,4 @@
-"""Tests of the round loop: order, sampling, memories and FedAvg."""
+"""Tests of the round loop: order, sampling, memories, failures and FedAvg."""
 
 import secrets
 
@@ -63,16 +63,6 @@ def test_clients_are_sampled_without_replacement_and_keep_their_memory():
   assert infos == repeated
 
 
-def test_the_sampled_clients_depend_on_the_seed():
-  experiment = toys.experiment(**COUNTING)
-
-  def drawn(seed):
-    state, _ = toys.execute(toys.changed(experiment, seed=seed), 1)
-    return frozenset(state.memories)
-
-  assert len({drawn(seed) for seed in range(6)}) > 3
-
-
 def test_fedavg_is_the_weighted_mean_of_separately_trained_clients():
   experiment = toys.experiment(local_epochs=2)
   state = federation.initial_state(experiment).state
@@ -119,3 +109,38 @@ def test_the_broadcast_of_a_repeated_request_is_counted():
   _, (info,) = toys.execute(experiment, 1, engine=toys.Engine(replies))
   assert requests == [[0, 1, 2, 3, 4, 5], [2]]
   assert info['bytes_down'] == 7 * 15 * 4
+
+
+def test_a_failing_client_is_rejected_and_an_interrupt_stops_the_run(
+  monkeypatch,
+):
+  experiment = toys.experiment()
+  bad = experiment.partition[2]
+  errors = [RuntimeError('no power\nand no lines'), KeyboardInterrupt()]
+  for worker in experiment.workers:
+
+    def train(job, original=worker.train, **labels):
+      if job.indices is bad:
+        raise errors[0]
+      return original(job, **labels)
+
+    monkeypatch.setattr(worker, 'train', train)
+  _, (info,) = toys.execute(experiment, 1)
+  reason = '2: it raised RuntimeError: no power ('
+  assert info['rejected_reasons'].startswith(reason)
+  short = toys.changed(experiment, min_clients=6)
+  with pytest.raises(federation.TooFewClientsError, match='2: it raised'):
+    toys.execute(short, 1)
+  del errors[0]
+  with pytest.raises(KeyboardInterrupt):
+    toys.execute(experiment, 1)
+
+
+def test_the_server_fraction_sets_the_number_of_server_examples():
+  """The fraction is of 150 examples, a fifth of which may be validation."""
+  for split, fraction, number in ((0.0, 0.2, 30), (0.2, 0.05, 6)):
+    settings = {'validation_split': split}
+    held = toys.experiment(server_fraction=fraction, **settings).server_indices
+    same = toys.experiment(num_server_examples=number, **settings)
+    assert held.tolist() == same.server_indices.tolist()
+    assert len(held) == number

@@ -174,13 +174,6 @@ def test_dittos_second_training_is_penalized_and_stays_on_the_client():
   assert np.array_equal(personal_model.mean, point)
 
 
-def test_clients_take_the_same_number_of_local_steps():
-  pieces = toys.experiment(local_steps=3, batch_size=8)
-  *_, last = toys.rounds(pieces, 1)
-  assert last.info['local_steps'] == 3 * 6
-  assert last.info['clients_pooled'] == 6
-
-
 def test_a_loaded_run_has_the_personal_models(tmp_path):
   pieces = toys.experiment(client_parts=('ditto',), num_rounds=2)
   path = tmp_path / 'run'
@@ -201,31 +194,3 @@ def test_a_loaded_run_has_the_personal_models(tmp_path):
   assert scored == pytest.approx(np.mean(found))
   with pytest.raises(ValueError, match="no client 'x'"):
     run.personal('x')
-
-
-class KeepsTwo(parts.Local):
-  """A second training that reports."""
-
-  name = 'keeps_two'
-  is_second = True
-
-  def memory(self, model):
-    return model.mean
-
-  def begin(self, ctx, memory):
-    start = ctx.start.replace_mean(memory)
-    return parts.Start(start, ctx.broadcast.mean - memory)
-
-  def end(self, model, carry, trace):
-    return parts.Sent(model, model.mean, {'distance': tf.norm(carry)})
-
-  def personal(self, model, memory):
-    return model.replace_mean(memory)
-
-
-def test_a_second_training_has_the_name_of_its_part_and_reports():
-  pieces = toys.experiment(client_parts=('test_personal:KeepsTwo',))
-  _, first, second = toys.rounds(pieces, 2)
-  assert first.info['keeps_two_distance'] == 0
-  assert second.info['keeps_two_distance'] > 0
-  assert second.state.memories[0]['keeps_two'].shape == (15,)

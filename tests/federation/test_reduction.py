@@ -1,7 +1,5 @@
 """Tests of the reduction of updates: weights, pooling and statistics."""
 
-import itertools
-
 import numpy as np
 import toys
 
@@ -66,9 +64,3 @@ def test_a_weighting_that_needs_all_updates_waits_for_them():
   assert seen.given == [(2, 1.0), (1, 1.0), (0, 1.0)]
   made.finish()
   assert [client for client, _ in seen.given[3:]] == [0, 1, 2]
-
-
-def test_the_order_of_arrival_changes_no_bits():
-  for weighting in pooling.WEIGHTINGS:
-    orders = itertools.permutations(UPDATES)
-    assert toys.same(*(reduce(weighting, order)[0] for order in orders))

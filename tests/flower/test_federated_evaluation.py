@@ -13,7 +13,6 @@ from bfl_tf import analysis, data, federation, metrics
 from bfl_tf.analysis import (
   loading,
   prediction_sets,
-  report_files,
   risk,
   site_statistics,
 )
@@ -94,16 +93,15 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
 
 
 def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path, files):
-  rename = {b'barbera': b'red', b'barolo': b'red', b'grignolino': b'white'}
+  rename = {'barbera': 'red', 'barolo': 'red', 'grignolino': 'white'}
   own = []
   for number, file in enumerate(files):
-    text = pathlib.Path(file).read_bytes()
+    text = pathlib.Path(file).read_text('utf-8')
     for name, new in rename.items():
       text = text.replace(name, new)
-    path = tmp_path / f'{number}.csv'
+    own.append(str(tmp_path / f'{number}.csv'))
     # Site 0 has one class only.
-    path.write_bytes(text.replace(b'red', b'white', 5))
-    own.append(str(path))
+    pathlib.Path(own[-1]).write_text(text.replace('red', 'white', 5), 'utf-8')
   run_dir = tmp_path / 'run'
   wines.execute(run_dir, own[:3], own[3], engine='flower',
                 calibration_fraction=0.3, num_rounds=1)  # fmt: skip
@@ -137,20 +135,14 @@ def _compare_groups(run_dir, own, by):
     assert int(tested[number + 1]['num_events']) == events.sum()
 
 
-def test_the_server_writes_the_report_and_prints_its_path(
-  run_dir, files, capsys
-):
+def test_the_server_writes_the_report(run_dir, files):
   servers._score(wines.grid(files[:3]), wines.settings(run_dir))
-  lines = capsys.readouterr().out.splitlines()
   rows = toys.table(run_dir / 'sites' / 'sites.csv')
   found = ask(run_dir, files)
   assert [float(row['nll']) for row in rows] == [
     row['nll'] for row in found.sites
   ]
   assert prediction_sets.read(run_dir) == found.sets
-  assert lines[-1].endswith("on the server's machine")
-  for name in ('sites', 'classes', 'coverage'):
-    assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
   with pytest.raises(ValueError, match='report with --superlink'):
     loading.load_run(run_dir)
 
@@ -212,10 +204,6 @@ def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
   found = ask(run_dir, files, instead=[*files[:2], gone])
   assert [row['site'] for row in found.sites] == ['0', '1']
   assert 'the file of this node' in found.rejected['2']
-  (line,) = [
-    line for line in report_files.lines(run_dir, found) if 'not scored' in line
-  ]
-  assert line.startswith('site 2 was not scored: ')
   few = r'fewer than --min_clients=1 \(0, 1, 2: calibration share: '
   with pytest.raises(federation.StoppedError, match=few):
     ask(run_dir, files, instead=[gone] * 3)

@@ -1,6 +1,5 @@
 """Tests that nodes with their own files give the results of one process."""
 
-import csv
 import functools
 import json
 import pathlib
@@ -9,6 +8,7 @@ import fake
 import numpy as np
 import pytest
 from sklearn import datasets
+import toys
 import wines
 from wines import execute, wine, write
 
@@ -20,35 +20,35 @@ from bfl_tf.flower import client_side, data_summaries
 from bfl_tf.runs import run_config
 
 
-def together(path, files, server):
-  """Writes an .npz of the nodes' training examples and the server's test."""
-  parts = [data.load(file) for file in files]
-  own = data.load(server)
-  numbers = {name: n for n, name in enumerate(sorted(wines.NAMES))}
+def equals_local(folder, files, server, labels, **changes):
+  """Runs on files of nodes, and with all examples in one file.
 
-  def labels(dataset, split):
-    return [numbers[dataset.class_names[c]] for c in split.y]
-
+  `labels` returns the labels of a split of a data set.
+  """
+  config = execute(folder / 'nodes', files, server, engine='flower', **changes)
+  is_numeric = 'likelihood' in changes
+  *parts, own = (data.load(f, is_numeric=is_numeric) for f in (*files, server))
   np.savez(
-    path,
+    folder / 'all.npz',
     x_train=np.concatenate([part.train.x for part in parts]),
     y_train=np.concatenate([labels(part, part.train) for part in parts]),
     x_test=np.concatenate([own.train.x, own.test.x]),
     y_test=np.concatenate([labels(own, own.train), labels(own, own.test)]),
     client_ids=np.repeat(range(3), [len(part.train.y) for part in parts]),
   )
-  return str(path)
+  alone = config.replace(dataset=str(folder / 'all.npz'), engine='local')
+  runs.Run(alone, folder / 'alone', False).execute()
+  return fake.outcome(folder / 'nodes') == fake.outcome(folder / 'alone')
 
 
 def test_a_run_on_files_of_nodes_equals_a_local_run_bit_for_bit(tmp_path):
+  numbers = {name: n for n, name in enumerate(sorted(wines.NAMES))}
+
+  def labels(dataset, split):
+    return [numbers[dataset.class_names[c]] for c in split.y]
+
   *files, server = wine(tmp_path)
-  config = execute(tmp_path / 'nodes', files, server, engine='flower')
-  alone = config.replace(
-    dataset=together(tmp_path / 'a.npz', files, server), engine='local'
-  )
-  runs.Run(alone, tmp_path / 'alone', False).execute()
-  table, arrays, final, rounds = fake.outcome(tmp_path / 'nodes')
-  assert (table, arrays, final, rounds) == fake.outcome(tmp_path / 'alone')
+  assert equals_local(tmp_path, files, server, labels)
   # The model has the classes of all sites.
   task = analysis.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
@@ -56,6 +56,19 @@ def test_a_run_on_files_of_nodes_equals_a_local_run_bit_for_bit(tmp_path):
   # The examples are on the nodes, so the run cannot be loaded with data.
   with pytest.raises(ValueError, match='clients trained on files of their'):
     loading.load_run(tmp_path / 'nodes')
+
+
+def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
+  x, y = datasets.load_diabetes(return_X_y=True)
+  owner = np.arange(len(y)) % 4
+  y[owner == 2] = y[2]  # The labels of one site do not vary.
+  *files, server = [
+    write(tmp_path / f'{n}.csv', x[owner == n], y[owner == n], 'abcdefghij')
+    for n in range(4)
+  ]
+  assert equals_local(
+    tmp_path, files, server, lambda _, split: split.y, likelihood='gaussian'
+  )
 
 
 @pytest.mark.parametrize(
@@ -97,11 +110,15 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
   whole = [[*row, site] for site, rows in lines.items() for row in rows]
   options = {'calibration_fraction': 0.25, 'categorical_columns': ('dose',)}
   together = data.load(
-    table(tmp_path / 'all.csv', [*header, 'site'], whole),
+    toys.write_table(tmp_path / 'all.csv', [[*header, 'site'], *whole]),
     client_column='site', **options,
   )  # fmt: skip
-  files = [table(tmp_path / f'{s}.csv', header, r) for s, r in lines.items()]
-  sites = [data.load(file, **options) for file in files]
+  sites = [
+    data.load(
+      toys.write_table(tmp_path / f'{s}.csv', [header, *rows]), **options
+    )
+    for s, rows in lines.items()
+  ]
   summaries = {
     n: data_summaries.DataSummary.of(site) for n, site in enumerate(sites)
   }
@@ -133,12 +150,6 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
   assert together.std[0] == pytest.approx(np.nanstd(known), rel=1e-5)
 
 
-def table(path, header, rows):
-  with path.open('w', newline='', encoding='utf-8') as file:
-    csv.writer(file).writerows([header, *rows])
-  return str(path)
-
-
 @pytest.mark.parametrize(
   'column, is_refused',
   [(['1', '2', '3'] * 10, True), (['A', 'B', 'D'] * 10, False)],
@@ -148,8 +159,8 @@ def test_categories_of_nodes_are_merged_and_mixed_types_are_rejected(
 ):
   parts = {}
   for number, cells in enumerate((['A', 'B', 'C'] * 10, column)):
-    rows = [[cell, 'xy'[n % 2]] for n, cell in enumerate(cells)]
-    file = table(tmp_path / f'{number}.csv', ['ward', 'label'], rows)
+    rows = [['ward', 'label'], *zip(cells, 'xy' * 15)]
+    file = toys.write_table(tmp_path / f'{number}.csv', rows)
     parts[number] = data_summaries.DataSummary.of(data.load(file))
   if is_refused:
     with pytest.raises(ValueError, match=r"client 1: .*'ward'"):
@@ -187,29 +198,3 @@ def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
   )
   with pytest.raises(ValueError, match='has changed during the run'):
     client_side.of(flags, own, first.to_json(), first.digest)
-
-
-def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
-  x, y = datasets.load_diabetes(return_X_y=True)
-  owner = np.arange(len(y)) % 4
-  y[owner == 2] = y[2]  # The labels of one site do not vary.
-  *files, server = [
-    write(tmp_path / f'{n}.csv', x[owner == n], y[owner == n], 'abcdefghij')
-    for n in range(4)
-  ]
-  config = execute(
-    tmp_path / 'nodes', files, server, engine='flower', likelihood='gaussian'
-  )
-  parts = [data.load(file, is_numeric=True) for file in files]
-  own = data.load(server, is_numeric=True)
-  np.savez(
-    tmp_path / 'all.npz',
-    x_train=np.concatenate([part.train.x for part in parts]),
-    y_train=np.concatenate([part.train.y for part in parts]),
-    x_test=np.concatenate([own.train.x, own.test.x]),
-    y_test=np.concatenate([own.train.y, own.test.y]),
-    client_ids=np.repeat(range(3), [len(part.train.y) for part in parts]),
-  )
-  alone = config.replace(dataset=str(tmp_path / 'all.npz'), engine='local')
-  runs.Run(alone, tmp_path / 'alone', False).execute()
-  assert fake.outcome(tmp_path / 'nodes') == fake.outcome(tmp_path / 'alone')

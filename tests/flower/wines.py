@@ -1,10 +1,9 @@
 """Wine data in files of three sites and of the server, for tests."""
 
-import csv
-
 import grids
 import numpy as np
 from sklearn import datasets as sklearn_datasets
+import toys
 
 from bfl_tf.config.config import Config
 from bfl_tf.flower import servers
@@ -19,9 +18,7 @@ NAMES = np.array(['barolo', 'grignolino', 'barbera'])
 
 def write(path, x, y, header='abcdefghijklm'):
   rows = [[*map(repr, map(float, row)), name] for row, name in zip(x, y)]
-  with path.open('w', newline='', encoding='utf-8') as file:
-    csv.writer(file).writerows([[*header, 'label'], *rows])
-  return str(path)
+  return toys.write_table(path, [[*header, 'label'], *rows])
 
 
 def wine(path):

@@ -1,12 +1,12 @@
 """Tests of cells, their configs and measures."""
 
-import csv
 import pathlib
 import pickle
 
 from harness import made_runs
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf.data import builtin
 from bfl_tf.data import names as names_lib
@@ -48,10 +48,8 @@ NO_TABLES = {('fedbe', 'figure1')}
 
 def published_tables():
   known = {artifact.paper.name for artifact in papers.ARTIFACTS.values()}
-  with (ROOT / 'configs' / 'published.csv').open(
-    newline='', encoding='utf-8'
-  ) as file:
-    names = {(row['paper'], row['table']) for row in csv.DictReader(file)}
+  rows = toys.table(ROOT / 'configs' / 'published.csv')
+  names = {(row['paper'], row['table']) for row in rows}
   return sorted(name for name in names - NO_TABLES if name[0] in known)
 
 

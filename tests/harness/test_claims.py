@@ -1,11 +1,11 @@
 """Tests of claims."""
 
-import csv
 import dataclasses
 
 from harness import made_runs
 import numpy as np
 import pytest
+import toys
 
 from experiments import papers
 from experiments.harness import cells, claims
@@ -33,26 +33,6 @@ def test_a_claim_without_a_right_side_compares_with_zero(tmp_path):
   )
 
 
-def test_values_of_finished_runs_are_written(tmp_path):
-  claim = made_runs.claim()
-  _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4))
-  verdicts, texts = claims.write([claim, claim], 'smoke', tmp_path)
-  assert verdicts == ['undecided'] * 2
-  folder = tmp_path / 'smoke/posterior_pooling'
-  assert (folder / 'claims.txt').read_text('utf-8') == '\n\n'.join([*texts, ''])
-  with (folder / 'claims.csv').open(encoding='utf-8') as file:
-    rows = [tuple(row.values()) for row in csv.DictReader(file)]
-  assert [
-    (cell, seed, float(value)) for cell, _, _, seed, value, _ in rows
-  ] == [
-    ('left', '0', 25.0),
-    ('left', '1', 50.0),
-    ('left', '2', 75.0),
-    ('right', '0', 20.0),
-    ('right', '1', 40.0),
-  ]
-
-
 def test_stored_values_give_the_verdict_of_the_runs(tmp_path):
   claim = made_runs.claim()
   _finish(claim, tmp_path, (0.25, 0.5, 0.752), (0.2, 0.4, 0.7))
@@ -62,8 +42,7 @@ def test_stored_values_give_the_verdict_of_the_runs(tmp_path):
   values = claims.stored('smoke', folder / 'claims.csv')
   claims.judge([claim], 'smoke', values, folder)
   assert (folder / 'claims.txt').read_text('utf-8') == text
-  with (folder / 'verdicts.csv').open(encoding='utf-8') as file:
-    (row,) = csv.DictReader(file)
+  (row,) = toys.table(folder / 'verdicts.csv')
   # One of eight assignments of signs has such a large mean.
   assert float(row['p_sign_flip']) == pytest.approx(1 / 8)
   assert float(row['mean']) == pytest.approx((5 + 10 + 5.2) / 3)

@@ -7,7 +7,7 @@ import pytest
 import bfl_tf
 from bfl_tf.runs import comparison, significance
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, paper_table, tables
+from experiments.harness import cells
 
 # Scores of three seeds, by rule and rate.
 _SCORES = {
@@ -83,25 +83,6 @@ def test_compare_has_the_names_of_its_settings(groups):
     bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
 
 
-def test_the_latex_table_has_a_group_of_columns_per_task():
-  # Accuracies of three seeds: b is 0.1 better than a on IID data in each seed.
-  lines = [
-    {'method': method, 'partition': partition, 'score': 'accuracy', 'n': 3,
-     'mean': mean, 'standard_error': 0.01, 'seeds': 3, 'best': best,
-     'significant': method == 'b'}
-    for method, partition, mean, best in (
-      ('a_1', 'iid', 0.5, False), ('b', 'iid', 0.6, True),
-      ('b', 'shards', 0.7, True)
-    )
-  ]  # fmt: skip
-  text = paper_table.tex(lines, ['method', 'partition'], '5 % & more')
-  assert r'\caption{5 \% \& more}' in text
-  assert r' & \multicolumn{1}{c}{partition: iid} & ' in text
-  assert r'method & accuracy (\%) & accuracy (\%) \\' in text
-  assert r'a\_1 & 50.0 $\pm$ 1.0 & -- \\' in text
-  assert r'b & \textbf{60.0} $\pm$ 1.0$^*$ & \textbf{70.0}' in text
-
-
 def test_values_that_do_not_differ_from_the_best_of_a_task_are_marked():
   # Accuracies by seed. On IID data, b is clearly worse than a, and c is not.
   of = {('a', 'iid'): (8, 7, 9), ('b', 'iid'): (5, 4.1, 6.05),
@@ -132,13 +113,6 @@ def test_read_runs_returns_a_data_frame_of_finished_runs(folder):
     bfl_tf.read_runs(folder / 'nothing')
 
 
-def test_a_custom_name_is_given_to_the_matching_setting(groups):
-  names = ['pooling=lp client_learning_rate=0.2:LP']
-  renamed = comparison.named([*groups.values()], names)
-  assert [*renamed] == [*groups][:3] + ['LP']
-  assert renamed['LP'].settings['pooling'] == 'lp'
-
-
 def test_default_names_are_the_flags_that_differ():
   def names(*settings):
     return [*comparison.named([groups_lib.Group(each) for each in settings])]
@@ -149,13 +123,6 @@ def test_default_names_are_the_flags_that_differ():
   # Nor is a setting of several groups that has one value in all of them.
   flipout = [{'v': 'f', 'f.s': s, 'f.c': '0'} for s in '12']
   assert names({'v': 'd'}, *flipout) == ['v=d f.s=-', 'v=f f.s=1', 'v=f f.s=2']
-
-
-def test_a_flag_of_one_setting_is_the_baseline_of_all_others():
-  settings = {'v': 'd'}, {'v': 'f', 'f.s': '1'}, {'v': 'f', 'f.s': '2'}
-  groups = comparison.named([groups_lib.Group(each) for each in settings])
-  first, *others = groups
-  assert comparison.baselines(groups, 'v=d') == dict.fromkeys(others, first)
 
 
 def test_a_setting_is_compared_with_the_baseline_of_its_task():
@@ -177,17 +144,6 @@ def test_a_setting_is_compared_with_the_baseline_of_its_task():
     f'method=scaffold partition={name}': f'method=fedavg partition={name}'
     for name in ('iid', 'shards')
   }
-
-
-def test_a_wide_table_is_printed_in_parts_with_the_first_columns():
-  rows = [
-    ['method', 'seeds', 'a' * 10, 'b' * 10, 'c'],
-    ['x', '3', '1', '2', '3'],
-  ]
-  parts = [*tables.narrow(rows, 2, width=32)]
-  assert [part[0][2:] for part in parts] == [['a' * 10], ['b' * 10], ['c']]
-  assert [part[1] for part in parts] == [['x', '3', n] for n in '123']
-  assert [*tables.narrow(rows, 2)] == [rows]
 
 
 def test_a_flag_of_several_settings_is_renamed_in_all():

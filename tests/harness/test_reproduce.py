@@ -186,24 +186,3 @@ def test_invalid_flags_are_rejected_before_anything_is_written(
   with pytest.raises(ValueError, match=named):
     _run(output_dir=str(tmp_path / 'new'), **flags)
   assert not pathlib.Path(tmp_path / 'new').exists()
-
-
-@pytest.fixture
-def ran(monkeypatch):
-  """Collects tasks in place of running them."""
-  found = []
-  monkeypatch.setattr(
-    executor, 'run_all', lambda tasks, _: found.extend(tasks) or []
-  )
-  return found
-
-
-def test_cells_selects_runs_by_their_directory(tmp_path, ran):
-  # The cell with 20 epochs shares the run of FL-SWAG.
-  artifacts_ = {'artifact': ['fl_swag/table_deep', 'fl_swag/by_epochs']}
-  cells_ = 'lenet5/mnist/fl-swag'
-  _run(output_dir=str(tmp_path), scale='paper', cells=cells_, **artifacts_)
-  place = tmp_path / 'paper' / 'fl_swag' / cells_
-  assert [task.directory for task in ran] == [
-    place / f'seed{seed}' for seed in range(3)
-  ]

@@ -1,9 +1,9 @@
 """Tests of the settings of the papers' cells."""
 
-import csv
 import pathlib
 
 import numpy as np
+import toys
 
 from bfl_tf import data, models
 from bfl_tf.data import partitions
@@ -25,14 +25,11 @@ def test_the_prior_is_chosen_without_the_test_examples():
 
 
 def test_the_chosen_temperatures_have_the_lowest_nll():
-  with (_ROOT / 'results/priors/laptop/choosing.csv').open(
-    encoding='utf-8'
-  ) as file:
-    nll = {
-      (row['row'], row['column']): float(row['mean'])
-      for row in csv.DictReader(file)
-      if row['label'] == 'NLL (nats)'
-    }
+  nll = {
+    (row['row'], row['column']): float(row['mean'])
+    for row in toys.table(_ROOT / 'results/priors/laptop/choosing.csv')
+    if row['label'] == 'NLL (nats)'
+  }
   for rule, pooling in cells.RULES.items():
     best = min(priors.TEMPERATURES, key=lambda name: nll[rule, name])
     chosen = {'flipout.temperature': priors.CHOSEN[pooling]}

@@ -1,12 +1,11 @@
 """Tests of sweeps: combinations, draws, errors and the best setting."""
 
 from harness import made_runs
-import of_papers
 import pytest
 
 from bfl_tf.config.config import Config
 from bfl_tf.runs import study
-from experiments.harness import estimates, search_space
+from experiments.harness import search_space
 
 _FLAGS = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
@@ -115,18 +114,6 @@ def test_a_chosen_value_at_an_end_is_found(value, tried, expected):
 def test_invalid_search_spaces_are_rejected(named, arguments):
   with pytest.raises(ValueError, match=named):
     space(*arguments)
-
-
-@pytest.mark.parametrize(
-  'more',
-  [
-    {'start': (of_papers.FRESH_HEAD,)},
-    {'variant': 'bfl_tf.models.variants:Flipout'},
-  ],
-)
-def test_the_time_of_any_method_is_estimated(more):
-  config = Config(model='resnet20', num_server_examples=10, **more)
-  assert estimates.core_seconds(config) > 0
 
 
 def test_specified_settings_that_no_config_uses_are_rejected():

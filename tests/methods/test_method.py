@@ -2,13 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
-import toys
 
 from bfl_tf import parts, training
 from bfl_tf.config.config import Config
-from bfl_tf.federation import personal
 from bfl_tf.methods import fedavgm, fedprox, Method, NAMED
 from bfl_tf.server import pooling, teacher_posteriors
 
@@ -51,46 +48,3 @@ def test_the_flags_of_a_method_make_its_components(name):
     ('weighting', pooling.Weighting, method.weighting),
   ):
     assert own is None or config.make(field, base) == own
-
-
-class VEM(parts.Local):
-  """pFedVEM (Zhu et al. 2023): the prior of personal posteriors is learned.
-
-  Each q_k minimizes -E_q log p(D_k | theta) + KL[q || N(m, v)], from the last
-  q_k. The broadcast N(m, v) has the moments of the mixture of all q_k.
-  """
-
-  name = 'pfedvem'
-
-  def memory(self, model):
-    return {'loc': model.loc, 'scale': model.scale}
-
-  def begin(self, ctx, memory):
-    prior = parts.Normal(ctx.broadcast.loc, ctx.broadcast.scale)
-    return parts.Start(ctx.start._replace(**memory), prior)
-
-  def prior(self, prior):
-    return prior
-
-  def end(self, model, prior, trace):
-    return parts.Sent(model, self.memory(model))
-
-  def personal(self, model, memory):
-    return model._replace(**memory)
-
-
-pfedvem = Method(
-  (VEM(), pooling.LinearPooling()), training.Flipout(initial_scale=0.05)
-)
-
-
-def test_a_method_of_a_user_has_personal_models():
-  experiment = toys.experiment(**pfedvem.flags)
-  _, first, last = toys.rounds(experiment, 2)
-  for client, memory in last.state.memories.items():
-    found = personal.model_of(experiment.plan, last.state.model, memory)
-    assert toys.same(found.loc, memory['pfedvem']['loc'])
-    assert toys.same(found.scale, memory['pfedvem']['scale'])
-    assert not np.any(found.loc == last.state.model.loc)
-    # The second training began at the first result, not at the broadcast.
-    assert not toys.same(first.state.memories[client], memory)

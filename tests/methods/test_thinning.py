@@ -4,8 +4,6 @@ import numpy as np
 import of_papers
 import toys
 
-from bfl_tf import training
-
 CHANGES = {
   'client_parts': (of_papers.THINNING,),
   'local_epochs': 4,
@@ -33,16 +31,3 @@ def test_samples_are_the_iterates_of_the_collected_steps():
   # Steps 6, 8, 10, 12 are collected; the newest sample replaces the oldest.
   chosen = [path[step - 1] for step in (12, 8, 10)]
   assert toys.same([m.mean for m in groups['S']], chosen)
-
-
-def test_samples_have_the_batch_statistics_of_the_server_data():
-  experiment = toys.experiment(
-    num_clients=2, model='toys:normalized', num_server_examples=30,
-    batch_norm='recalibrate', **CHANGES,
-    **{'thinning.burn_in': 2, 'thinning.every': 1, 'thinning.num_samples': 2},
-  )  # fmt: skip
-  _, groups = toys.groups(experiment)
-  seed, x = np.zeros(2, np.int32), toys.TRAIN.x[experiment.server_indices]
-  for model in groups['S']:
-    again = training.recalibrate(experiment.workers, model, x, seed=seed)
-    assert toys.same(model.buffers, again.buffers)

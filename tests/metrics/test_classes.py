@@ -1,4 +1,4 @@
-"""Tests of metrics by class."""
+"""Tests of metrics by class and of hypothesis conflicts."""
 
 import numpy as np
 import pytest
@@ -47,3 +47,12 @@ def test_one_against_rest_matches_hand_computed_values():
   probs = rng.dirichlet([1, 1, 1], 200)
   theirs = [sk_metrics.roc_auc_score(y == c, probs[:, c]) for c in range(3)]
   np.testing.assert_allclose(metrics.one_against_rest(probs, y), theirs)
+
+
+def test_hypothesis_conflict_matches_hand_computed_values():
+  # Two models that differ on one of four examples.
+  assert metrics.hypothesis_conflict([[0, 1, 2, 2], [0, 1, 2, 0]]) == 0.25
+  # A third model differs on the first example: 1/4, 1/4 and 2/4 for the pairs.
+  classes = [[0, 1, 2, 2], [0, 1, 2, 0], [1, 1, 2, 2]]
+  assert metrics.hypothesis_conflict(classes) == pytest.approx(1 / 3)
+  assert metrics.hypothesis_conflict([[3, 3]] * 5) == 0

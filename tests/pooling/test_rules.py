@@ -158,14 +158,6 @@ def test_pooling_one_client_returns_its_model_bit_for_bit(name, seed):
   assert info == {'floored_fraction': 0, 'guarded_fraction': 0}
 
 
-def test_the_reference_changes_only_the_result_of_dwc():
-  updates, w, reference = draw(0, 5, decades=1)
-  for name in set(pooling.RULES) - {'dwc'}:
-    one, _ = reduce(name, updates, w, reference)
-    other, _ = reduce(name, updates, w, updates[0].model)
-    np.testing.assert_allclose(moments(one), moments(other), rtol=1e-6)
-
-
 @every_rule
 def test_point_estimates_and_buffers_match_hand_computed_averages(name):
   updates = [

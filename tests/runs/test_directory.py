@@ -12,7 +12,7 @@ import pytest
 
 from bfl_tf import runs
 from bfl_tf.federation import loop
-from bfl_tf.runs import directory, task
+from bfl_tf.runs import task
 
 CONFIG = fake.CONFIG.replace(num_rounds=2)
 
@@ -27,29 +27,6 @@ def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
   fake.execute(path, CONFIG)
   return path
-
-
-def test_an_empty_or_new_directory_is_accepted(tmp_path):
-  directory.RunDirectory(tmp_path).check(CONFIG)
-  directory.RunDirectory(tmp_path / 'new').check(CONFIG)
-  assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-  'name, match',
-  [
-    ('file', 'output_dir'),
-    ('flags.txt', r'flags\.txt'),
-    ('site.json', 'output_dir'),
-  ],
-)
-def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
-  (tmp_path / name).touch()
-  if name == 'site.json':
-    (tmp_path / 'flags.txt').touch()
-  if name == 'file':
-    assert_rejected(tmp_path / name, CONFIG, match)
-  assert_rejected(tmp_path, CONFIG, match)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,10 @@ from bfl_tf import parts
 from bfl_tf.config.config import Config
 
 CONFIG = Config(
-  dataset='toys:blobs',
-  model='logistic',
-  num_clients=4,
-  num_workers=1,
-  num_rounds=5,
-  eval_every=2,
-  num_eval_examples=20,
-  validation_split=0.2,
-  num_mc_samples=2,
-  final_num_mc_samples=3,
-)
+  dataset='toys:blobs', model='logistic', num_clients=4, num_workers=1,
+  num_rounds=5, eval_every=2, num_eval_examples=20, validation_split=0.2,
+  num_mc_samples=2, final_num_mc_samples=3,
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module')

@@ -11,14 +11,10 @@ from bfl_tf import metrics, parts, training
 from bfl_tf.federation import ensembles
 
 DISTIL = {
-  'server_parts': ('distil',),
-  'num_server_examples': 60,
-  'distil.epochs': 5,
-  'distil.batch_size': 12,
-  'distil.swa_start': 4,
-  'distil.swa_cycle': 5,
+  'server_parts': ('distil',), 'num_server_examples': 60, 'distil.epochs': 5,
+  'distil.batch_size': 12, 'distil.swa_start': 4, 'distil.swa_cycle': 5,
   'ensemble.num_samples': 3,
-}
+}  # fmt: skip
 SEED = np.zeros(2, np.int32)
 STUDENTS = {
   'server_parts': (of_papers.STUDENTS,),
@@ -81,13 +77,8 @@ def test_fractions_are_of_the_total_number_of_steps():
   assert two.num_steps(fractions.tools) == 25
   assert one.averaging(25) == two.averaging(25)
   assert (two.averaging(25).start, two.averaging(25).period) == (10, 5)
-  training_config = two.student(fractions.tools).config
-  assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
-  # The values that the error message recommends are valid for a single step.
-  fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
-  advised = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
-  (three,) = toys.experiment(**DISTIL | fewest | advised).plan.servers
-  assert three.averaging(1).period == 1
+  student = two.student(fractions.tools).config
+  assert (student.cycle_length, student.cycle_floor) == (5, 0.4)
 
 
 def test_an_averaged_student_has_recalibrated_batch_statistics():
@@ -101,14 +92,10 @@ def test_an_averaged_student_has_recalibrated_batch_statistics():
 def test_the_student_learns_the_predictions_of_the_teachers():
   """After enough steps, the student is near the teachers' predictions."""
   settings = DISTIL | {
-    'server_parts': (f'{__name__}:Spoil', 'distil'),
-    'distil.epochs': 200,
-    'distil.learning_rate': 0.5,
-    'distil.swa_min_learning_rate': 0.2,
-    'distil.swa_start': 500,
-    'distil.sharpening': 1.0,
-    'distil.teachers': 'C',
-  }
+    'server_parts': (f'{__name__}:Spoil', 'distil'), 'distil.epochs': 200,
+    'distil.learning_rate': 0.5, 'distil.swa_min_learning_rate': 0.2,
+    'distil.swa_start': 500, 'distil.sharpening': 1.0, 'distil.teachers': 'C',
+  }  # fmt: skip
   experiment = toys.experiment(**settings)
   state, groups = toys.groups(experiment)
   x = experiment.dataset.train.x[experiment.server_indices]
@@ -220,9 +207,7 @@ def test_students_of_a_round_are_scored_and_the_model_is_the_average(tmp_path):
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
   assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
-  assert (columns['students_refused'], columns['members_rejected']) == (
-    '0', '0',
-  )  # fmt: skip
+  assert columns['students_refused'] == columns['members_rejected'] == '0'
   # The model remains the average.
   experiment = toys.experiment(**settings)
   compared, groups = toys.groups(experiment)
@@ -237,11 +222,6 @@ def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
   _, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(groups['C:sgd'], groups['C:swa'])
   assert not toys.same(groups['C:sgd'], groups['A'])
-  # An average of more steps differs.
-  more = settings | {'distil.swa_start': 10}
-  _, others = toys.groups(toys.experiment(**more))
-  assert toys.same(groups['C:sgd'], others['C:sgd'])
-  assert not toys.same(others['C:sgd'], others['C:swa'])
 
 
 def test_unions_exclude_members_that_are_not_finite():
@@ -261,12 +241,6 @@ def test_unions_exclude_members_that_are_not_finite():
   for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
     np.testing.assert_array_equal(probs[name], probs['A'])
   assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
-  scores = {
-    name: experiment.workers[0].likelihood.member_scores(arrays, 15)
-    for name, arrays in found.members.items()
-  }
-  assert 'hypothesis_conflict' not in scores['C']
-  assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
 
 
 def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):

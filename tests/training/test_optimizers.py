@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-import toys
 
 from bfl_tf import training
 
@@ -69,26 +68,3 @@ def test_sgd_matches_hand_computed_steps(momentum, nesterov):
     variables = [x - rate * s for x, s in zip(variables, steps)]
     for variable, value in zip(variables, got):
       np.testing.assert_allclose(value, variable, rtol=1e-5, atol=1e-6)
-
-
-class Counting(training.SGLD):
-  """SGLD whose slot sums the number of examples over steps."""
-
-  def slots(self, variables):
-    return [tf.Variable(0.0, trainable=False)]
-
-  def apply(self, variables, slots, gradients, step):
-    slots[0].assign_add(step.num_examples)
-    super().apply(variables, [], gradients, step)
-
-
-def test_a_custom_optimizer_gets_seeds_and_numbers_of_examples():
-  own = {'client_optimizer': f'{__name__}:Counting', 'batch_size': 150}
-  one, two = (
-    toys.experiment(**own, num_workers=n, local_epochs=3) for n in (1, 2)
-  )
-  state, _ = toys.execute(one)
-  assert toys.same(state, toys.execute(two)[0])
-  (slot,) = one.workers[0].training._slots
-  # The slot has three steps of the last client.
-  assert slot.numpy() in {3 * len(indices) for indices in one.partition}

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import metrics, models, seeds, training, weights
+from bfl_tf import metrics, models, seeds, training
 from bfl_tf.training import predictive
 
 SEED = seeds.named(0, 'test')
@@ -104,25 +104,3 @@ def test_the_mean_predicts_on_request(variant):
   logits = np.asarray(X @ kernel.reshape(4, 3) + bias)
   expected = tf.nn.softmax(logits)
   np.testing.assert_allclose(found.mean, expected, rtol=1e-5)
-
-
-def test_samples_are_the_outputs_of_the_model_with_each_seed(flipout):
-  workers, posterior = flipout
-  model = models.build(
-    'logistic', variant='flipout', input_shape=(4,), num_classes=3
-  )
-  variables = weights.Variables.of(model)
-  weights.assign(variables.loc, posterior.loc)
-  rho = np.log(np.expm1(posterior.scale))
-  weights.assign(variables.untransformed_scale, rho)
-  samples = []
-  for sample in range(5):
-    seed = seeds.Stream(SEED)('sample', sample)
-    with models.scope(seed, variables.untransformed_scale, 'once'):
-      samples.append(tf.nn.softmax(model(X[:50])).numpy())
-  got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
-  np.testing.assert_allclose(got.mean, np.mean(samples, 0), rtol=1e-5)
-  expected = metrics.epistemic_uncertainty(samples)
-  np.testing.assert_allclose(got.epistemic, expected, rtol=1e-4)
-  expected = metrics.aleatoric_uncertainty(samples)
-  np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-4)

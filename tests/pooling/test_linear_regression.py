@@ -1,6 +1,5 @@
-"""Clients with exact posteriors, pooled on the local engine and on Flower."""
+"""Tests that rounds of exact clients give the exact posterior."""
 
-import grids
 import numpy as np
 import pytest
 from scipy import linalg
@@ -9,9 +8,6 @@ import toys
 
 from bfl_tf import data, parts, statistics, training, weights
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation.engine import Local
-from bfl_tf.flower import nodes
-from bfl_tf.flower.engine import Engine
 
 CLIENTS, NOISE, PRIOR = 3, 0.7, 2.0
 # Examples of a client. Its columns are orthogonal, also to the bias, so that
@@ -70,10 +66,9 @@ def exact_client(plan, worker, broadcast, client, indices, memory=None, *_):
   )  # fmt: skip
 
 
-@pytest.mark.parametrize('on_flower', [False, True])
 @pytest.mark.parametrize('method', METHODS)
 def test_the_pooled_posterior_is_bayesian_linear_regression(
-  method, on_flower, monkeypatch
+  method, monkeypatch
 ):
   monkeypatch.setattr(client_lib, 'train_client', exact_client)
   experiment = toys.experiment(
@@ -82,11 +77,9 @@ def test_the_pooled_posterior_is_bayesian_linear_regression(
     num_clients=CLIENTS, variant='flipout', likelihood='gaussian',
     **{'gaussian.noise': 'known', 'gaussian.noise_scale': NOISE}, **method,
   )  # fmt: skip
-  grid = grids.Grid({client: {} for client in range(CLIENTS)})
-  engine = Engine(nodes.SimulatedNodes(grid, CLIENTS)) if on_flower else Local()
   # A second round of PVI uses the factors of the first one.
   rounds = 2 if 'client_parts' in method else 1
-  first, *_, last = toys.rounds(experiment, rounds, engine=engine)
+  first, *_, last = toys.rounds(experiment, rounds)
   shift, precision = np.zeros(4), np.full(4, PRIOR**-2)
   if experiment.plan.objective.update_prior:
     shift, precision = weights.natural(first.state.model).numpy()
