@@ -35,20 +35,21 @@ _FEATURES = {
 
 def of_run(run: pathlib.Path) -> dict[str, float]:
   """Returns scores on test examples, bytes and memory of a finished run."""
-  config = run_config.read_config(run)
+  config, trained = run_config.read_config(run), model.load(run)
   dataset = run_data.load(config, executor.built)
   kept = np.load(run / run_files.PREDICTIONS)
   prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
   found = {
     **_sets(dataset, prediction.probs),
-    **_detection(dataset, model.load(run), _others(config.dataset, dataset)),
+    **_detection(dataset, trained, _others(config.dataset, dataset)),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
-    **_tempered(config, dataset, prediction.probs),
     **_reference(config, dataset, prediction.probs),
     'worst_client': _worst_client(config, dataset, prediction.probs),
     'train_seconds': run_files.read_summary(run)['train_seconds'],
     **_costs(run),
   }
+  if not isinstance(trained, model.Ensemble):  # It has no trial.
+    found |= _tempered(config, dataset, prediction.probs)
   # A few test examples give no threshold of prediction sets.
   return {name: each for name, each in found.items() if each is not None}
 
