@@ -144,17 +144,26 @@ def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
 def overview(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
   """Yields the lines of a table of NLL by task, the best mean rank first.
 
-  The rank is the mean over all pairs of a task and a seed. A method without a
-  row for one of them has no rank.
+  The NLL with a temperature comes second, if it is known. The rank by the first
+  is the mean over all pairs of a task and a seed. A method without a row for
+  one of them has no rank.
   """
   every = losses([row for own in rows.values() for row in own])
   ranks = every.rank().mean(axis=1)
-  columns = {task: _cells(own, SCORES, ['nll']) for task, own in rows.items()}
-  methods = {method for column in columns.values() for method in column}
+  names = [
+    name
+    for name in ('nll', 'tempered_nll')
+    if any(row.get(name) for own in rows.values() for row in own)
+  ]
+  columns = {task: _cells(own, SCORES, names) for task, own in rows.items()}
+  methods = {method: 0 for column in columns.values() for method in column}
   cells = {
     method: [
       f'{ranks[method]:.1f}' if method in ranks else '-',
-      *(column.get(method, ['-'])[0] for column in columns.values()),
+      *(
+        '; '.join(column[method]) if method in column else '-'
+        for column in columns.values()
+      ),
     ]
     for method in sorted(methods, key=lambda each: ranks.get(each, math.inf))
   }
