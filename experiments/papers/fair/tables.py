@@ -57,7 +57,7 @@ COSTS = {
 # The figure of NLL by bytes: ticks, and the NLL of a uniform prediction of ten
 # classes. The axis does not extend to larger values.
 _TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
-_TICKS_MB = (5, 10, 20, 50, 100, 200, 400, 800)
+_TICKS_MB = (1, 2, 5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
 _TESTED = (
   'accuracy', 'nll', 'ece', 'reference_distance', 'tempered_nll',
