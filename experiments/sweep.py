@@ -279,7 +279,7 @@ def _trials(own):
 
 
 def _trial(config):
-  """Returns the config of a trial, with the scores that are needed only."""
+  """Returns the config of a trial, with only the scores that it needs."""
   needs_personal = 'personal' in _score(config)
   return config.replace(
     eval_every=config.num_rounds, personal_scores=needs_personal

@@ -88,6 +88,11 @@ def of_dataset(
     split.take(_unseen(split.x, used))
     for split in (dataset.train, dataset.test)
   )
+  if not (train.y.size and test.y.size):
+    raise ValueError(
+      f'--dataset={dataset.name}: the network of --run was trained on all of '
+      'its training or test examples: choose another data set.'
+    )
   dataset = dataclasses.replace(dataset, train=train, test=test)
   return arrays(dataset, functools.partial(hidden, trained))
 

@@ -120,7 +120,7 @@ class Report:
 
   @property
   def has_few_events(self) -> bool:
-    """Whether too few examples have the event, or too few do not [1].
+    """Whether a class has fewer than `risk.MIN_EVENTS` test examples [1].
 
     #### References
 

@@ -101,7 +101,7 @@ def test_test_rows_the_network_has_seen_are_left_out_and_sites_are_kept(run):
 
 def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
   trained = analysis.load(run)
-  with pytest.raises(ValueError, match='concatenate'):
+  with pytest.raises(ValueError, match='--dataset=toys:halves'):
     features.of_dataset(trained, data.load(trained.config.dataset))
   stochastic = analysis.Trained(
     trained.config.replace(variant='flipout'), trained.task, trained.weights
