@@ -247,8 +247,8 @@ class Trained:
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns a copy with other weights; both share their predictors."""
-    other = Trained(self.config, self.task, weights)
-    other.__dict__['_predictors'] = self._predictors
+    other = Trained(self.config, self.task, weights, factor=self.factor)
+    other.__dict__['predictors'] = self.predictors
     return other
 
   @property
@@ -293,8 +293,9 @@ class Trained:
         'a client was never sampled, so that its personal model is not '
         'trained: continue the run with more --num_rounds.'
       )
-    plan = self._plan.with_layout(self._predictors[0].layout)
+    plan = self._plan.with_layout(self.predictors[0].layout)
     own = self.replace(personal.model_of(plan, self.weights, memory))
+    own.factor = None  # It was fitted for the global model.
     # A report on personal models has their recalibration.
     own.risk = self.risk if self.needs_site else None
     return own
@@ -351,7 +352,7 @@ class Trained:
     """Returns models whose weights are drawn from the posterior."""
     run_seed = self.config.seed if seed is None else seed
     draws = prediction.sample(
-      self._predictors,
+      self.predictors,
       self.weights,
       seeds.named(run_seed, 'posterior_sample'),
       num_models,
@@ -415,7 +416,7 @@ class Trained:
 
   def _predicted(self, of, x, num_samples, seed):
     return of(
-      self._predictors,
+      self.predictors,
       self.members or prediction.scaled(self.weights, self.factor),
       self._raw(x),
       seed=self.draws(seed),
@@ -522,7 +523,8 @@ class Trained:
     )
 
   @functools.cached_property
-  def _predictors(self):
+  def predictors(self) -> list[training.Predictor]:
+    """Compiled predictors, one per device."""
     strategies = training.strategies(self.config.num_workers)
     return [self.predictor(strategy) for strategy in strategies]
 
@@ -572,7 +574,7 @@ class Ensemble(Trained):
       differ = run_config.differences(run.config, first.config)
       # Runs that differ in their seeds share compiled functions.
       if {*differ} <= {'seed', 'data_seed'}:
-        run.__dict__['_predictors'] = first._predictors
+        run.__dict__['predictors'] = first.predictors
 
   def __getattr__(self, name: str) -> Any:
     if name in ('weights', 'state'):

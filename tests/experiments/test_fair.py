@@ -3,11 +3,12 @@
 import dataclasses
 
 import numpy as np
+import pandas
 import pytest
 import toys
 
 from bfl_tf.config.config import Config
-from experiments.papers.fair import reference, scores, tables
+from experiments.papers.fair import factor, reference, scores, tables
 from experiments.reference_posteriors import distance
 
 
@@ -64,6 +65,24 @@ def test_chains_predict_like_samples_of_a_nearly_gaussian_posterior(
   at_mode = distance.log_probabilities(near.mean[np.newaxis], test)
   gap = distance.total_variation(np.exp(at_mode[0]), expected)
   assert distance.total_variation(means.mean(0), expected) < gap / 3
+
+
+def test_predictions_are_compared_with_the_mean_by_seed():
+  """NLL falls equally by samples, and not by linearized outputs."""
+  nll = {'mean': [0.5, 0.7, 0.6], 'samples': [0.4, 0.601, 0.499]}
+  nll['linearized'] = [0.4, 0.8, 0.6]
+  columns = {f'nll_{mode}': values for mode, values in nll.items()}
+  names = ('accuracy', 'ece', *factor._DETECTION)
+  columns |= {f'{n}_{mode}': [0.5] * 3 for n in names for mode in factor.MODES}
+  columns |= {'factor_samples': [0.1, 0.2, 0.1], 'factor_linearized': [1] * 3}
+  found = factor.lines(pandas.DataFrame({'method': 'laplace', **columns}))
+  rows = [line.split(' | ')[1:5] for line in [*found][2:]]
+  # The standard error is the standard deviation 0.1 divided by sqrt(3).
+  assert rows == [
+    ['mean', '0', '50.0 ± 0.0', '0.600 ± 0.058'],
+    ['samples', '0.1 to 0.2', '50.0 ± 0.0', '0.500 ± 0.058*'],
+    ['linearized', '1', '50.0 ± 0.0', '0.600 ± 0.115'],
+  ]
 
 
 def test_the_score_of_sets_replaces_no_score_of_all_examples():

@@ -40,6 +40,9 @@ def test_the_factor_has_the_lowest_nll_of_validation_examples(tmp_path):
   saved = np.load(tmp_path / 'run' / 'predictions.npz')['probs']
   np.testing.assert_array_equal(run.trained.predict(run.test.x).probs, saved)
   assert nll(factor) < nll(1.0)
+  # A report replaces the weights by those of a site, and predicts like it.
+  run.trained.factor = 0.3
+  assert run.trained.replace(run.trained.weights).factor == 0.3
 
 
 def test_half_of_the_calibration_examples_sets_thresholds(tmp_path):

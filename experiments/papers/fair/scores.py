@@ -1,12 +1,12 @@
 """Scores and costs of a run, for `--score_runs` of `bfl-tf sweep`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import pathlib
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import metrics, run_files
+from bfl_tf import data, metrics, run_files
 from bfl_tf.analysis import (
   model,
   prediction_sets,
@@ -41,7 +41,7 @@ def of_run(run: pathlib.Path) -> dict[str, float]:
   prediction = model.Prediction(*(kept[k] for k in model.Prediction._fields))
   found = {
     **_sets(dataset, prediction.probs),
-    **_detection(dataset, trained, _others(config.dataset, dataset)),
+    **detection(dataset, trained, others(config.dataset, dataset)),
     'aurc': next(uncertainty.selection(prediction, dataset.test.y))['aurc'],
     **_reference(config, dataset, prediction.probs),
     'worst_client': _worst_client(config, dataset, prediction.probs),
@@ -54,14 +54,16 @@ def of_run(run: pathlib.Path) -> dict[str, float]:
   return {name: each for name, each in found.items() if each is not None}
 
 
-def _others(name, dataset) -> list[uncertainty.OutOfDistribution]:
+def others(
+  name: str, dataset: data.Dataset
+) -> list[uncertainty.OutOfDistribution]:
   """Returns data sets for out-of-distribution detection, from a cache."""
   key = 'fair_others', name
   if key not in executor.built:
-    others = _IMAGES if name == 'fashion_mnist' else _FEATURES
+    sets = _IMAGES if name == 'fashion_mnist' else _FEATURES
     executor.built[key] = [
-      uncertainty.other(distance, other, dataset, _EXAMPLES)
-      for distance, other in others.items()
+      uncertainty.other(distance, each, dataset, _EXAMPLES)
+      for distance, each in sets.items()
     ]
   return executor.built[key]
 
@@ -92,7 +94,11 @@ def _tempered(config, dataset, probs) -> dict[str, float]:
   }
 
 
-def _detection(dataset, trained, others) -> dict[str, float]:
+def detection(
+  dataset: data.Dataset,
+  trained: model.Trained,
+  others: Sequence[uncertainty.OutOfDistribution],
+) -> dict[str, float]:
   """Returns the AUROC of detecting examples of other data sets."""
   rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
   if not isinstance(trained, model.Ensemble):

@@ -1,0 +1,106 @@
+"""Predictions of a posterior with its mean, samples and linearized outputs.
+
+  python -m experiments.papers.fair.factor results/fair/factor/runs.csv
+
+`of_run` predicts three times with one trained model, for `--score_runs` of
+`bfl-tf sweep`. The command prints the table of its rows. docs/results/fair.md
+has the command of the runs.
+"""
+
+from collections.abc import Iterator, Sequence
+import pathlib
+from typing import Any
+
+import pandas
+
+from bfl_tf import metrics, seeds
+from bfl_tf.analysis import model
+from bfl_tf.federation import prediction, run_data
+from bfl_tf.runs import executor, run_config, significance
+from experiments import command_line
+from experiments.papers.fair import scores, tables
+
+MODES = ('mean', 'samples', 'linearized')
+# Samples that choose a factor.
+_SAMPLES = 10
+_SCORES = ('accuracy', 'nll', 'ece')
+_DETECTION = ('near_entropy', 'near_epistemic', 'far_entropy', 'far_epistemic')
+
+
+def of_run(run: pathlib.Path) -> dict[str, float]:
+  """Returns the scores of three predictions of a finished run.
+
+  A factor is chosen by the NLL of the calibration examples.
+  """
+  config = run_config.read_config(run)
+  dataset, found = run_data.load(config, executor.built), {}
+  others = scores.others(config.dataset, dataset)
+  trained = model.load(run)
+  split = dataset.calibration
+  assert split is not None
+  for mode in MODES:
+    own_config = config.replace(predict_with=mode)
+    own = model.Trained(own_config, trained.task, trained.weights)
+    if mode != 'mean':
+      own.factor = prediction.fitted_factor(
+        own.predictors,
+        own.weights,
+        split,
+        seed=seeds.named(config.seed, 'posterior_factor'),
+        num_samples=_SAMPLES,
+      )
+      found[f'factor_{mode}'] = own.factor
+    predictive = own.predictive(dataset.test.x)
+    evaluation = own.likelihood.evaluation(predictive, dataset.test.y)
+    every = metrics.summarize(evaluation)
+    own_scores = {name: every[name] for name in _SCORES}
+    own_scores |= scores.detection(dataset, own, others)
+    found |= {f'{name}_{mode}': value for name, value in own_scores.items()}
+  return found
+
+
+def main(paths: Sequence[str]) -> None:
+  """Prints the table of the rows of a study."""
+  if len(paths) != 1:
+    command_line.fail('name the runs.csv of the study.')
+  print(*lines(pandas.read_csv(paths[0])), sep='\n')
+
+
+def lines(rows: pandas.DataFrame) -> Iterator[str]:
+  """Yields a table with means and standard errors over seeds.
+
+  An asterisk marks an NLL that differs significantly from that of the mean: a
+  two-sided t-test at 5 %, paired by seed, with Holm's correction for all tests
+  of the table.
+  """
+  own = dict(iter(rows.groupby('method', sort=False)))
+  tests: dict[Any, float] = {
+    (method, mode): significance.student(
+      significance.difference(part[f'nll_{mode}'], part['nll_mean'])
+    ).p_value
+    for method, part in own.items()
+    for mode in MODES[1:]
+  }
+  passed = dict(zip(tests, significance.holm([*tests.values()])))
+  headers = [tables.SCORES[name][0] for name in (*_SCORES, *_DETECTION)]
+  yield f'| method | prediction | factor | {" | ".join(headers)} |'
+  yield '|' + '---|' * (len(headers) + 3)
+  for method, part in own.items():
+    for mode in MODES:
+      cells = [_cell(part, name, mode) for name in (*_SCORES, *_DETECTION)]
+      cells[1] += '*' * bool(passed.get((method, mode)))
+      factors = part[f'factor_{mode}'] if mode != 'mean' else [0.0]
+      low, high = min(factors), max(factors)
+      factor = f'{low:g}' if low == high else f'{low:g} to {high:g}'
+      yield f'| {method} | {mode} | {factor} | {" | ".join(cells)} |'
+
+
+def _cell(part, name, mode) -> str:
+  _, unit, digits = tables.SCORES[name]
+  values = unit * part[f'{name}_{mode}']
+  text = f'{values.mean():.{digits}f}'
+  return f'{text} ± {values.sem():.{digits}f}' if name in _SCORES else text
+
+
+if __name__ == '__main__':
+  command_line.main(main)
