@@ -34,9 +34,10 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   scores = of_test(config, dataset, likelihood, predictive, test.y)
   if groups:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
-  samples = config.final_num_mc_samples if last else config.num_mc_samples
+  # The factor was chosen for the global model.
+  has_others = personal.makes_models(experiment.plan)
   of_personal, of_clients = personal.evaluate(
-    experiment, result.state, experiment.plan.inference.num_samples(samples)
+    experiment, result.state, last, None if has_others else factor
   )
   scores |= of_personal
   validation = dataset.validation

@@ -49,12 +49,18 @@ def model_of(
 
 
 def evaluate(
-  experiment: Experiment, state: State, num_samples: int
+  experiment: Experiment,
+  state: State,
+  last: bool = False,
+  factor: float | None = None,
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
   """Scores the personal model of each client on test and validation examples.
 
   A client that was never sampled has its initial memory. Malicious clients are
   left out.
+
+  Args:
+    factor: Factor on the standard deviations of the models, or None.
 
   Returns:
     Means over clients, such as `personal_accuracy` and, on validation examples,
@@ -70,16 +76,19 @@ def evaluate(
   one = next(iter(state.memories.values()), None)
   if not is_scored(plan) or is_on_node(one):
     return {}, []
+  samples = config.final_num_mc_samples if last else config.num_mc_samples
+  number = prediction.num_samples(plan.inference, samples, factor)
   scores: dict[str, float] = {}
   of_clients: list[dict[str, Any]] = []
   for split, prefix in (('test', ''), ('validation', 'validation_')):
     all_scores, rows_of = [], experiment.personal_rows(split)
     for client, rows in rows_of.items():
       model = model_of(plan, state.model, state.memories.get(client))
+      model = prediction.scaled(model, factor)
       name = f'personal_{prefix}evaluation'
       seed = seeds.named(config.seed, name, state.round, client)
       examples = experiment.dataset.splits[split].take(rows)
-      all_scores.append(_scores(experiment, model, examples, seed, num_samples))
+      all_scores.append(_scores(experiment, model, examples, seed, number))
     scores |= means(all_scores, prefix)
     if split == 'test':
       of_clients = [

@@ -67,7 +67,7 @@ def test_the_personal_models_of_a_round_are_scored():
   assert scores['personal_untrained'] == 0
   sampled = toys.experiment(**BIAS, clients_per_round=2)
   *_, last = toys.rounds(sampled, 1)
-  few, of_clients = personal.evaluate(sampled, last.state, 1)
+  few, of_clients = personal.evaluate(sampled, last.state)
   assert few['personal_untrained'] == 4
   mean = np.mean([row['accuracy'] for row in of_clients])
   assert mean == pytest.approx(few['personal_accuracy'])

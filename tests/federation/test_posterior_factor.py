@@ -64,3 +64,12 @@ def test_without_held_out_examples_the_run_is_as_before(tmp_path):
   assert run.trained.num_samples() == 1
   _, given = finished(tmp_path / 'given', posterior_factor=0.3)
   assert (given.trained.factor, given.trained.num_samples()) == (0.3, 5)
+
+
+def test_the_factor_applies_to_the_global_model_of_a_client(tmp_path):
+  zero = {'predict_with': 'samples', 'posterior_factor': 0.0}
+  losses = [
+    finished(tmp_path / f'{number}', **more, personal_scores=True)[0]['final']
+    for number, more in enumerate((zero, {'predict_with': 'mean'}))
+  ]
+  assert losses[0]['personal_nll'] == losses[1]['personal_nll']

@@ -108,5 +108,5 @@ class Whole(toys.Idle):
 def test_a_personal_model_needs_no_memory():
   pieces = toys.experiment(client_parts=(own('Whole'),))
   state = federation.initial_state(pieces).state
-  scores, _ = federation.personal.evaluate(pieces, state, 1)
+  scores, _ = federation.personal.evaluate(pieces, state)
   assert scores['personal_untrained'] == 6
