@@ -357,7 +357,10 @@ class Trained:
       seeds.named(run_seed, 'posterior_sample'),
       num_models,
     )
-    return [self.replace(weights) for weights in draws]
+    models = [self.replace(weights) for weights in draws]
+    for each in models:
+      each.factor = None  # A draw has no standard deviations.
+    return models
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:
     """Returns the normalized inputs of `model` for raw examples."""
