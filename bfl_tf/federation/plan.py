@@ -145,13 +145,15 @@ class Plan:
     """
     own = tuple(p for p in self.locals if p.has('prior') or p.fits_posterior)
     has_prior = any(part.has('prior') for part in own)
-    inference = self.inference.with_objective(
-      kl_examples='own',
-      annealing_rounds=0,
+    changes: dict[str, Any] = {
+      'kl_examples': 'own',
+      'update_prior': self.inference.has_prior and not has_prior,
+    }
+    if isinstance(self.objective, training.LayerObjective):
       # `tied` needs the fixed prior.
-      kl_reduction=self.objective.kl_reduction.replace('tied', 'sum'),
-      update_prior=self.inference.has_prior and not has_prior,
-    )
+      reduction = self.objective.kl_reduction.replace('tied', 'sum')
+      changes |= {'annealing_rounds': 0, 'kl_reduction': reduction}
+    inference = self.inference.with_objective(**changes)
     optimizer: Any = self.optimizer
     if isinstance(inference, training.OptimizerInference):
       optimizer = inference.objective  # It is also the optimizer.

@@ -62,9 +62,7 @@ class BayesADMM(Local, pooling.LogLinearPooling):
       'all clients in every round: remove --clients_per_round',
     )
     # The KL term of a client has the weight rho.
-    facts.need_standard_objective(
-      'kl_examples', 'kl_reduction', 'annealing_rounds'
-    )
+    facts.need_standard_objective('kl_examples')
 
   def memory(self, model):
     return np.zeros([2, model.loc.size])

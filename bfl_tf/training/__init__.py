@@ -21,7 +21,13 @@ from bfl_tf.training.likelihoods import (
   Likelihood,
   LIKELIHOODS,
 )
-from bfl_tf.training.objectives import Flipout, Objective, Prior, VARIANTS
+from bfl_tf.training.objectives import (
+  Flipout,
+  LayerObjective,
+  Objective,
+  Prior,
+  VARIANTS,
+)
 from bfl_tf.training.optimizer import Optimizer
 from bfl_tf.training.optimizers import OPTIMIZERS
 from bfl_tf.training.prediction import (

@@ -5,8 +5,7 @@ mean loss, l = N / T the effective sample size, N the number of examples and T
 the weight of the KL term, d = 1 / (l prior_scale^2) the weight decay of the
 prior N(0, prior_scale^2). For a prior with natural parameters eta (from a
 client part or the broadcast), d is eta_2 / l, and d m becomes d m - eta_1 / l.
-This d may be negative. The KL reduction `mean` multiplies l by the number of
-weights of the variable; `tied` omits d m.
+This d may be negative.
   theta = m + e / sqrt(l (h + d)),  e ~ N(0, I);  g^ the gradient at theta
   h^ = g^ (theta - m) l (h + d)
   g <- b1 g + (1 - b1) g^
@@ -85,23 +84,15 @@ class IVON(objectives.Objective, Optimizer):
       variable.assign_add(noise)
 
   def apply(self, variables, slots, gradients, step) -> None:
-    is_mean, is_tied = (self.kl_reduction == v for v in ('mean', 'tied'))
-    least = self.max_scale**-2 if self.max_scale else 0.0
+    size = step.kl_examples
     passed = 1.0 - self.beta_1 ** tf.cast(step.index + 1, tf.float32)
     for variable, momentum, p, noise, gradient, (shift, prior) in zip(
       variables, *self._split(slots), gradients, step.prior
     ):
       momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
-      size = step.kl_examples
-      if is_mean:
-        size *= float(variable.shape.num_elements())
       u = (1.0 - self.beta_2) * (1.0 - prior / p - size * gradient * noise)
       p.assign(p * (1.0 - u + 0.5 * tf.square(u)))
-      if least:
-        p.assign(tf.maximum(p, least))
-      newton = size / passed * momentum
-      if not is_tied:
-        newton = newton + prior * variable - shift
+      newton = size / passed * momentum + prior * variable - shift
       newton /= p
       if self.clip_radius:
         newton = tf.clip_by_value(newton, -self.clip_radius, self.clip_radius)

@@ -13,9 +13,6 @@ generalized Gauss-Newton matrix. The training loop estimates h without bias by
 squared gradients of batches with sampled labels. The relative standard error of
 h is about sqrt(2 / (samples times batches)).
 
-The KL reduction `mean` multiplies l by the number of weights of the variable;
-`tied` omits the penalty, but not eta_2 in the precision.
-
 With `covariance=full`, the precision is l H + diag(eta_2), where H is the mean
 Fisher information of all weights together, computed from Jacobians without
 sampled labels. For classes and for numbers with known noise, l H is the
@@ -67,37 +64,24 @@ class Laplace(objectives.Objective, first_order.Adam):
   minimizes = False
   predicts_with_mean = True
 
-  def __post_init__(self):
-    if self.has_full_covariance and (
-      self.max_scale or self.kl_reduction == 'mean'
-    ):
-      raise ValueError(
-        '--laplace.covariance=full supports neither --laplace.max_scale nor '
-        '--laplace.kl_reduction=mean: remove them.'
-      )
-
   @property
   def has_full_covariance(self) -> bool:
     return self.covariance == 'full'
 
   def apply(self, variables, slots, gradients, step) -> None:
-    if self.kl_reduction != 'tied':
-      gradients = [
-        gradient + (precision * variable - shift) / self._size(variable, step)
-        for gradient, variable, (shift, precision) in zip(
-          gradients, variables, step.prior
-        )
-      ]
+    gradients = [
+      gradient + (precision * variable - shift) / step.kl_examples
+      for gradient, variable, (shift, precision) in zip(
+        gradients, variables, step.prior
+      )
+    ]
     super().apply(variables, slots, gradients, step)
 
   def scales(self, slots, curvature, step) -> list[tf.Tensor]:
-    scales = [
-      tf.math.rsqrt(self._size(h, step) * h + precision)
+    return [
+      tf.math.rsqrt(step.kl_examples * h + precision)
       for h, (_, precision) in zip(curvature, step.prior)
     ]
-    if self.max_scale:
-      scales = [tf.minimum(scale, self.max_scale) for scale in scales]
-    return scales
 
   def precision(self, slots, fisher, step) -> tf.Tensor:
     """Returns the precision `[num_loc, num_loc]` of the posterior, float64.
@@ -110,9 +94,3 @@ class Laplace(objectives.Objective, first_order.Adam):
     diagonal = tf.cast(weights.flatten(prior), tf.float64)
     size = tf.cast(step.kl_examples, tf.float64)
     return size * fisher + tf.linalg.diag(diagonal)
-
-  def _size(self, tensor, step):
-    """Returns l, with the KL reduction."""
-    if self.kl_reduction != 'mean':
-      return step.kl_examples
-    return step.kl_examples * float(tensor.shape.num_elements())

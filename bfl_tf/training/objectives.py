@@ -48,6 +48,34 @@ class Objective:
   temperature: float = setting(
     1.0, 'Factor on the KL term; 1 is Bayesian inference.', gt=0
   )
+
+  # Only variational layers have other values.
+  kl_reduction = 'sum'
+  max_scale = 0.0
+
+  def kl_weight(self, round_index: int) -> np.float32:
+    """Returns the KL weight in a round."""
+    return np.float32(self.temperature)
+
+  def other_examples(self, own: int, total: int) -> int:
+    """Returns the number of other clients' examples in the KL's divisor."""
+    return total - own if self.kl_examples == 'all' else 0
+
+  def compiled(self) -> Objective:
+    """Returns the settings in the compiled graph; others are its inputs."""
+    return Objective(
+      prior_scale=self.prior_scale, update_prior=self.update_prior
+    )
+
+  def standard(self) -> Objective:
+    """Returns the objective with the paper's term KL / N_k."""
+    return dataclasses.replace(self, kl_examples='own', temperature=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerObjective(Objective):
+  """Objective of variational layers, with other forms of the KL term."""
+
   kl_reduction: str = setting(
     'sum',
     'Reduction of the KL term over weights: their sum, the mean over the '
@@ -67,27 +95,20 @@ class Objective:
     ge=0,
   )
 
-  def kl_weight(self, round_index: int) -> np.float32:
-    """Returns the KL weight in a round: temperature times annealing."""
+  def kl_weight(self, round_index):
     rounds = self.annealing_rounds
     annealed = min(1.0, (round_index + 1) / rounds) if rounds else 1.0
     return np.float32(self.temperature) * np.float32(annealed)
 
-  def other_examples(self, own: int, total: int) -> int:
-    """Returns the number of other clients' examples in the KL's divisor."""
-    return total - own if self.kl_examples == 'all' else 0
-
-  def compiled(self) -> Objective:
-    """Returns the settings in the compiled graph; others are its inputs."""
-    return Objective(
+  def compiled(self):
+    return LayerObjective(
       prior_scale=self.prior_scale,
       update_prior=self.update_prior,
       kl_reduction=self.kl_reduction,
       max_scale=self.max_scale,
     )
 
-  def standard(self) -> Objective:
-    """Returns the objective with the paper's term KL / N_k."""
+  def standard(self):
     return dataclasses.replace(
       self,
       kl_examples='own',
@@ -98,7 +119,7 @@ class Objective:
 
 
 @dataclasses.dataclass(frozen=True)
-class Flipout(variants.Flipout, Objective):
+class Flipout(variants.Flipout, LayerObjective):
   """Variational inference with Flipout (Wen et al. 2018), Gaussian prior."""
 
 

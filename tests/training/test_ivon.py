@@ -1,7 +1,5 @@
 """Tests of IVON against its formulas."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -122,21 +120,3 @@ def test_steps_on_a_logistic_regression_match_the_printed_algorithm(mu=2.0):
   # The slots do not contain values of another client.
   worker.train(task._replace(seed=seeds.named(1, 'test')))
   assert toys.same(worker.train(task).model, found)
-
-
-def test_kl_reductions_and_the_largest_scale():
-  """The mean over n weights is the sum at temperature 1 / n."""
-  begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
-
-  def end(size, eta=PRIOR, **changes):
-    ivon = dataclasses.replace(IVON, **changes)
-    return walk(ivon, lambda w: w - 1.0, *begin, RATE, STEPS, size, eta)
-
-  by_mean, by_size = end(20.0, kl_reduction='mean'), end(80.0)
-  np.testing.assert_allclose(by_mean, by_size, rtol=1e-5)
-  # With the prior's mean at the posterior's, no prior pulls on the mean.
-  tied, weak = end(20.0, kl_reduction='tied'), end(20.0, (0.0, 0.0))
-  assert np.all(tied[0] > end(20.0)[0])
-  np.testing.assert_allclose(tied[0], weak[0], rtol=0.05)
-  capped = end(20.0, max_scale=0.1)[1]
-  assert np.all(capped <= 0.1 + 1e-6)

@@ -122,7 +122,7 @@ def variational():
     toys.worker(
       variant='flipout',
       batch_size=50,
-      inference=training.Inference(training.Objective(**settings)),
+      inference=training.Inference(training.LayerObjective(**settings)),
     )
     for settings in (
       {'update_prior': True},
@@ -184,7 +184,7 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
 
 
 def test_no_scale_exceeds_the_maximum():
-  objective = training.Objective(max_scale=0.2)
+  objective = training.LayerObjective(max_scale=0.2)
   worker = toys.worker(
     variant='flipout', inference=training.Inference(objective)
   )

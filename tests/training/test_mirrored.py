@@ -47,7 +47,7 @@ def test_two_devices_give_the_same_weights_as_one(mirrored):
 
 
 def test_on_two_devices_the_kl_divergence_is_counted_once(mirrored):
-  narrow = training.Objective(prior_scale=0.01, max_scale=1.0)
+  narrow = training.LayerObjective(prior_scale=0.01, max_scale=1.0)
   one, two = pair(
     mirrored, 'flipout', batch_size=50, inference=training.Inference(narrow)
   )
