@@ -48,7 +48,7 @@ _CHANGES = {
     --ensemble.num_samples=3""",
   'noniid_techniques': f"""{_MLP} --sign_threshold.threshold=2
     --server_parts=momentum,{_OURS}.sign_threshold:sign_threshold,ensemble
-    --client_parts=projection,{_OURS}.gradient_noise:gradient_noise""",
+    --client_parts={_OURS}.projection:projection,{_OURS}.gradient_noise:gradient_noise""",
   'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }
 _MOST_KILLS = 4

@@ -12,7 +12,6 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf import federation, seeds, training
-from bfl_tf import parts as parts_lib
 from bfl_tf.config.config import Config
 from bfl_tf.models import layers as own
 from experiments.papers.noniid_techniques import gradient_noise
@@ -140,26 +139,3 @@ def test_draws_of_the_curvature_have_distinct_seeds(monkeypatch):
   settings = {'laplace.curvature_samples': 2}
   chosen = {'client_optimizer': 'laplace', 'settings': settings}
   assert_distinct(monkeypatch, 1, 3 * 3 * 2, **network, **chosen)
-
-
-class Shared(parts_lib.Local):
-  """A part whose clients share a draw in each step."""
-
-  name = 'shared'
-
-  def after(self, mean, carry, step):
-    return tf.random.stateless_normal(mean.shape, step.common_seed), carry
-
-
-def test_clients_share_a_draw_that_no_other_draw_has(monkeypatch):
-  changes = {
-    'model': 'mlp', 'variant': 'deterministic', 'local_steps': 2,
-    'client_parts': ('test_draws:Shared', 'ditto'),
-  }  # fmt: skip
-  with spy(monkeypatch) as (drawn, hashed):
-    execute(**changes)
-  # In each of two rounds, three clients share two seeds. Each client draws two
-  # orders and four crops.
-  assert len(drawn) == 2 * 3 * (2 + 2 + 4)
-  assert len(set(drawn)) == 2 * (2 + 3 * (2 + 4))
-  assert not set(drawn) & set(hashed)

@@ -92,7 +92,6 @@ def client_task(
     max_steps=np.int32(config.local_steps or 2**31 - 1),
     round=np.int32(round_index),
     all_examples=np.int32(broadcast.num_examples),
-    common_seed=seeds.named(config.seed, 'common_to_clients', round_index),
   )
 
 

@@ -7,7 +7,7 @@ parts and the values of all modules that are imported here.
 
 from typing import Any
 
-from bfl_tf import clients, parts, server
+from bfl_tf import parts, server
 from bfl_tf.methods import (
   bayes_admm,
   ditto,
@@ -47,7 +47,7 @@ NAMED: dict[str, Method] = {
 }
 _PARTS = {
   value.name: value
-  for module in (*_MODULES, clients, server)
+  for module in (*_MODULES, server)
   for value in vars(module).values()
   if isinstance(value, type) and issubclass(value, parts.Part) and value.name
 }

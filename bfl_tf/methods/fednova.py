@@ -10,7 +10,7 @@ and computes a_k itself.
 At a constant rate, a_k is the rate times the paper's ||a_k||_1, which is
 (t - rho (1 - rho^t) / (1 - rho)) / (1 - rho) after t steps. Equal a_k of all
 clients give FedAvg's mean. a_k counts only SGD's own steps, not the changes by
-other parts (`proximal`, `projection`).
+other parts (`proximal`).
 
 References:
   J. Wang et al. Tackling the objective inconsistency problem in heterogeneous

@@ -46,9 +46,6 @@ class FedPA(Local):
     10, 'Number of local steps that a sample is the mean of.', ge=1
   )
   shrinkage: float = setting(0.01, 'Shrinkage rho of the covariance.', ge=0)
-  rate: float = setting(
-    1.0, 'Factor on the delta: the learning rate of the server.', gt=0
-  )
   burn_in_rounds: int = setting(
     0, 'Number of first rounds that are those of FedAvg.', ge=0
   )
@@ -121,7 +118,7 @@ class FedPA(Local):
     }
 
   def end(self, model, carry, trace):
-    factor = self.rate * (1 + (self.samples - 1) * self.shrinkage)
+    factor = 1 + (self.samples - 1) * self.shrinkage
     sent = carry['start'] - factor * carry['delta']
     trained = carry['is_burn_in'] > 0
     return Sent(model.replace_mean(tf.where(trained, model.mean, sent)))

@@ -3,19 +3,19 @@
 Notation (Deng et al. 2021, section 3 and Eq. 6): U_k client k's energy, the
 negative log-likelihood of its N_k examples plus its share p_k of the prior's;
 p_k its weight in the average; N all examples; h the learning rate of the mean
-loss over N examples, so that the paper's eta is h / N; T the temperature; rho^2
-the shared fraction of the noise.
+loss over N examples, so that the paper's eta is h / N; T the temperature. Of
+the paper's noise, rho is 0: clients share none of it.
   f_k = U_k / p_k
   w_k <- w_k - eta grad f_k + sqrt(2 eta T) xi_k
-  xi_k = rho z + sqrt((1 - rho^2) / p_k) z_k          z, z_k ~ N(0, I)
-All clients draw the same z in a step. The weighted average of xi_k over the
-clients has variance 1. With one local step, the average is therefore a step of
-Langevin dynamics on the posterior of all examples.
+  xi_k = sqrt(1 / p_k) z_k          z_k ~ N(0, I)
+The weighted average of xi_k over the clients has variance 1. With one local
+step, the average is therefore a step of Langevin dynamics on the posterior of
+all examples.
 
 p_k is N_k / N, or 1 / K with `--weighting=equal`. If a round samples M clients,
-weights must be equal, the average has M terms, and z_k has the factor
-sqrt((1 - rho^2) M). With M = 1 and rho 0 this is DSGLD: one chain, which moves
-from client to client (Ahn et al. 2014; Eq. 4 of El Mekkaoui et al. 2021).
+weights must be equal, the average has M terms, and z_k has the factor sqrt(M).
+With M = 1 this is DSGLD: one chain, which moves from client to client (Ahn et
+al. 2014; Eq. 4 of El Mekkaoui et al. 2021).
 
 References:
   W. Deng et al. On convergence of federated averaging Langevin dynamics.
@@ -40,9 +40,6 @@ from bfl_tf.startup import tf
 class Langevin(Local):
   """Adds the prior's gradient and Langevin noise to SGD."""
 
-  shared_noise: float = setting(
-    0.0, 'Fraction of the noise variance that clients share.', ge=0, le=1
-  )
   temperature: float = setting(
     1.0, 'Temperature of the posterior; 0 for no noise.', ge=0
   )
@@ -85,13 +82,7 @@ class Langevin(Local):
     own = 1.0 / self._share(step)
     if self.run.clients_per_round:
       own = float(self.run.clients_per_round)
-    noise = sum(
-      tf.sqrt(variance) * tf.random.stateless_normal(mean.shape, seed)
-      for variance, seed in (
-        (self.shared_noise, step.common_seed),
-        ((1.0 - self.shared_noise) * own, step.seed),
-      )
-    )
+    noise = tf.sqrt(own) * tf.random.stateless_normal(mean.shape, step.seed)
     rate = step.learning_rate / step.all_examples
     return mean + tf.sqrt(2.0 * rate * self.temperature) * noise, carry
 
@@ -111,8 +102,7 @@ fa_ld = Method(
     'keep_samples.number': 'uniform:2:5',
   },
   help='FA-LD (Deng et al. 2021): the clients train by Langevin dynamics, and '
-  'the run predicts with the global models of its last rounds. No noise is '
-  'shared.',
+  'the run predicts with the global models of its last rounds.',
 )
 
 dsgld = Method(

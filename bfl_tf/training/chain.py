@@ -127,7 +127,4 @@ class _SecondChain(Chain):
 
 
 def _step_of(part, step: tasks.Step, stream: seeds.Stream) -> tasks.Step:
-  common = step.common_seed
-  if common is not None:
-    common = seeds.Stream(common)(f'part {part.name}')
-  return step._replace(seed=stream(f'part {part.name}'), common_seed=common)
+  return step._replace(seed=stream(f'part {part.name}'))

@@ -45,7 +45,6 @@ class Laplace(objectives.Objective, first_order.Adam):
   """Adam, then a Laplace approximation."""
 
   prior_scale: float = setting(1.0, objectives.PRIOR_SCALE)
-  initial_scale: float = setting(1.0, objectives.INITIAL_SCALE)
   curvature_samples: int = setting(
     10,
     'Number of sampled labels per example, from which the curvature is '
@@ -61,6 +60,7 @@ class Laplace(objectives.Objective, first_order.Adam):
   )
 
   posterior_scope = 'all'
+  initial_scale = 1.0
   minimizes = False
   predicts_with_mean = True
 

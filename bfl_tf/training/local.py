@@ -26,7 +26,6 @@ class _Run(NamedTuple):
   Attributes:
     kl_examples: Divisor of the KL term, float32.
     all_examples: Number of examples of all clients, float32.
-    common_seed: `[2]` int32, the same for all clients.
   """
 
   seed: Any
@@ -36,7 +35,6 @@ class _Run(NamedTuple):
   prior: Any
   round: Any
   all_examples: Any
-  common_seed: Any
 
 
 class _Progress(NamedTuple):
@@ -105,13 +103,8 @@ class LocalTraining:
     """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
     result = self._train(x, y, task)
     for name, training in self._second.items():
-      own, common = (
-        seeds.Stream(seed)(f'second {name}')
-        for seed in (task.seed, task.common_seed)
-      )
-      second = task._replace(
-        seed=own, common_seed=common, first_step=np.int32(0)
-      )
+      own = seeds.Stream(task.seed)(f'second {name}')
+      second = task._replace(seed=own, first_step=np.int32(0))
       result = result.followed_by(training(x, y, second))
     return result
 
@@ -149,7 +142,6 @@ class LocalTraining:
       prior,
       task.round,
       tf.cast(task.all_examples, tf.float32),
-      task.common_seed,
     )
     zero = tf.constant(0.0)
     now = _Progress(task.first_step, task.learning_rate, zero, zero, carry)
@@ -216,7 +208,6 @@ class LocalTraining:
       run.num_steps,
       round=run.round,
       all_examples=run.all_examples,
-      common_seed=seeds.Stream(run.common_seed)('step', now.step),
     )
     prior = run.prior
     if self._moving_prior:

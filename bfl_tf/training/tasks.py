@@ -88,7 +88,6 @@ class ClientTask(NamedTuple):
     other_examples: Number of other clients' examples in the KL's divisor.
     max_steps: Largest number of steps; it may end the last epoch early.
     all_examples: Number of examples of all clients; 0 under privacy.
-    common_seed: `[2]` int32, the same for all clients of a round.
     shared: Result of `Server.shared` of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
   """
@@ -106,7 +105,6 @@ class ClientTask(NamedTuple):
   max_steps: np.int32 = np.int32(2**31 - 1)
   round: np.int32 = np.int32(0)
   all_examples: np.int32 = np.int32(0)
-  common_seed: np.ndarray = np.zeros(2, np.int32)
 
 
 class Step(NamedTuple):
@@ -123,7 +121,6 @@ class Step(NamedTuple):
       mean, precision), for an optimizer that fits a posterior.
     all_examples: Number of examples of all clients, float32: N; 0 under
       privacy.
-    common_seed: `[2]` int32, unique to a part, but the same for all clients.
     scale: `[num_loc]`, standard deviations of variational layers after the
       optimizer's update, for `Local.after`.
   """
@@ -137,7 +134,6 @@ class Step(NamedTuple):
   prior: Any = None
   round: tf.Tensor = 0
   all_examples: tf.Tensor = 0.0
-  common_seed: Any = None
   scale: Any = None
 
 

@@ -6,9 +6,9 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import clients, parts, training, weights
+from bfl_tf import parts, training, weights
 from bfl_tf.methods import fedprox
-from experiments.papers.noniid_techniques import gradient_noise
+from experiments.papers.noniid_techniques import gradient_noise, projection
 
 _LAYERS = [tf_keras.layers.Dense(2), tf_keras.layers.BatchNormalization()]
 LAYOUT = weights.Layout.of(tf_keras.Sequential([tf_keras.Input([1]), *_LAYERS]))
@@ -48,7 +48,7 @@ def test_projected_weights_equal_those_computed_by_hand(
 ):
   # The first three of five steps are inside the ball.
   path = [np.ones(2)] * 3 + [mean] * 2
-  part = clients.Projection(*settings)
+  part = projection.Projection(*settings)
   moved, _, report = toys.visited(part, [1.0, 1.0], path)
   assert moved.tolist() == expected
   fraction = 0.4 if mean != expected else 0

@@ -27,7 +27,7 @@ CONFIGS = {
   'local_layers': {'local_layers.layers': '0/bias'},
   'pfedbayes': FLIPOUT,
   # These parts have no state that the server sums.
-  f'proximal,projection,{of_papers.GRADIENT_NOISE}': FLIPOUT,
+  f'proximal,{of_papers.PROJECTION},{of_papers.GRADIENT_NOISE}': FLIPOUT,
   'pvi': FLIPOUT,
   'scaffold': {},
   'swag': {'pooling': 'product', 'swag.rank': 2, 'swag.period': 1,

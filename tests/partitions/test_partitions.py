@@ -11,7 +11,6 @@ CIFAR = np.repeat(np.arange(10), 5000)
 OPTIONS = {
   'dirichlet': {'alpha': 5.0, 'min_examples': 1},
   'interest': {'min_examples': 1},
-  'majority': {'major_fraction': 0.8},
   'shards': {'classes_per_client': 2},
   'step': {'classes_per_client': 2, 'minor_examples': 1},
 }

@@ -8,15 +8,15 @@ import pytest
 
 from bfl_tf import data
 from bfl_tf.data import partitions
+from experiments.papers.fedbe import majority
 
 seeds = st.integers(0, 2**31 - 1)
 
 
 def counts(name, labels, num_clients, seed=0, **options):
   """Returns the number of examples by client and class."""
-  parts = partitions.PARTITIONS[name](
-    labels, num_clients=num_clients, seed=seed, **options
-  )
+  function = partitions.PARTITIONS.get(name, majority.majority)
+  parts = function(labels, num_clients=num_clients, seed=seed, **options)
   return partitions.counts(labels, parts, max(labels) + 1)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients, models, training
+from bfl_tf import models, training
 from bfl_tf.methods import fedprox
+from experiments.papers.noniid_techniques import projection
 
 SIZES = (7, 50, 33, 64)  # With a batch of 16: no, some and only full batches.
 
@@ -28,7 +29,7 @@ def network(name, **arguments):
   'settings',
   [
     {
-      'parts': (fedprox.Proximal(), clients.Projection()),
+      'parts': (fedprox.Proximal(), projection.Projection()),
       'optimizer': training.Adam(),
       'step_decay': 0.9,
     },

@@ -12,7 +12,6 @@ from bfl_tf.data.partitions.dirichlet import dirichlet
 from bfl_tf.data.partitions.iid import iid
 from bfl_tf.data.partitions.interest import interest
 from bfl_tf.data.partitions.label_quantity import label_quantity
-from bfl_tf.data.partitions.majority import majority
 from bfl_tf.data.partitions.natural import natural
 from bfl_tf.data.partitions.splitting import checked, counts, hold_out
 from bfl_tf.data.partitions.step import shards, step
@@ -23,7 +22,6 @@ PARTITIONS = {
   'iid': iid,
   'interest': interest,
   'label_quantity': label_quantity,
-  'majority': majority,
   'natural': natural,
   'shards': shards,
   'step': step,

@@ -50,6 +50,7 @@ _RADIUS = {'update': 2.0, 'model': 20.0}
 _SHORT = {'num_rounds': 10, 'eval_every': 10, 'final_num_mc_samples': 10}
 _SIGN = 'adjustable rate'
 _PLACE = 'experiments.papers.noniid_techniques'
+_BALL_PART = f'{_PLACE}.projection:projection'
 _NOISE_PART = f'{_PLACE}.gradient_noise:gradient_noise'
 _SIGN_STAGE = f'{_PLACE}.sign_threshold:sign_threshold'
 NAMES = str.maketrans(' +%.', '____')
@@ -80,7 +81,7 @@ def cell(
 @functools.cache
 def _cell(server_data, momentum, sign, ball, noise, rule):
   overrides: dict[str, Any] = {
-    'client_parts': _chain({'projection': ball, _NOISE_PART: noise}),
+    'client_parts': _chain({_BALL_PART: ball, _NOISE_PART: noise}),
     'projection.ball': ball or 'update',
     **({'gradient_noise.scale': noise} if noise else {}),
     'momentum.decay': momentum,

@@ -56,3 +56,6 @@ class Projection(Local):
     _, hits = carry
     steps = tf.cast(trace.steps, tf.float32)
     return Sent(model, report={'hit_fraction': hits / steps})
+
+
+projection = Projection
