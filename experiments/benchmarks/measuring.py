@@ -8,8 +8,6 @@ import statistics as stats
 import time
 import tracemalloc
 
-import numpy as np
-
 from bfl_tf import training
 from bfl_tf.startup import tf
 
@@ -88,21 +86,6 @@ def bare_steps(worker: training.Worker, batch_size: int):
       worker.training.step(x, y, step, (), prior)
 
   return steps.get_concrete_function()
-
-
-def bare_passes(worker: training.Worker, x: np.ndarray):
-  """Returns a compiled loop of forward passes on one batch."""
-  with tf.device(worker.device):
-    inputs = tf.constant(x)
-
-  @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
-  def passes(count):
-    total = 0.0
-    for i in tf.range(count):
-      total += worker.forward(inputs, tf.stack([i, i])).mean[0, 0]
-    return total
-
-  return passes.get_concrete_function()
 
 
 def on_all(workers: list[training.Worker], functions: list, count: int) -> None:
