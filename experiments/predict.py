@@ -98,7 +98,10 @@ def main() -> None:
       f'The risk of {trained.named(trained.risk.event)} is recalibrated by '
       f'{trained.risk.recalibrate}, for {_SITE.value or "all sites"}'
     )
-  prediction = _predict(trained, x)
+  try:
+    prediction = trained.predict(x, _SAMPLES.value)
+  except ValueError as error:
+    raise ValueError(f'--input={_INPUT.value}: {error}') from error
   # A row of the table has the number of its line; the header is row 1.
   errors = [bad.get(row, '') for row in range(2, len(x) + 2)]
   far = 0
@@ -157,9 +160,7 @@ def _read_sets(run, trained):
       remedy = 'the site has no calibration examples'
     print(f'The output has no prediction sets: {remedy}')
     return None
-  samples = _SAMPLES.value
-  same = trained.num_samples(samples) == sets.num_samples
-  if not same:
+  if trained.num_samples(_SAMPLES.value) != sets.num_samples:
     print(
       'The output has no prediction sets: they were calibrated for '
       'predictions without --num_mc_samples.'
@@ -195,13 +196,6 @@ def _write(path, chunks):
         writer.writerows(zip(*columns.values()))
   except OSError as error:
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
-
-
-def _predict(trained, x):
-  try:
-    return trained.predict(x, _SAMPLES.value)
-  except ValueError as error:
-    raise ValueError(f'--input={_INPUT.value}: {error}') from error
 
 
 def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:

@@ -10,6 +10,7 @@ from bfl_tf import run_files
 from bfl_tf.config.config import Config
 from bfl_tf.runs import run_config, RunSpec, tables
 from experiments.harness import cells
+from experiments.harness import tables as tables_lib
 
 # Training images per second and core, measured by `experiments.benchmark`. A
 # forward pass costs a third of a step. Times of finished runs correct them.
@@ -99,7 +100,7 @@ def _speed(config):
 
 
 def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
-  """Returns a table with a row for each artifact or claim.
+  """Returns a Markdown table with a row for each artifact or claim.
 
   If some runs of the scale are finished below `root`, their time corrects the
   estimate for the others.
@@ -109,45 +110,25 @@ def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
   every = {task.directory: task for own in of_items for task in own}
   done = {place: task for place, task in every.items() if task.is_done}
   pace = _pace(done.values())
-  rows = []
+  rows = [
+    ['name', f'minutes, {cores} cores', 'status', 'data sets', 'description']
+  ]
   for (name, item), own in zip(items.items(), of_items, strict=True):
     left = {task.directory for task in own} - done.keys()
-    seconds = sum(
-      core_seconds(every[place].cell.config(scale, 0)) for place in left
-    )
-    minutes = pace * seconds / 60 / cores
+    configs = [every[place].cell.config(scale, 0) for place in left]
+    minutes = pace * sum(map(core_seconds, configs)) / 60 / cores
     missing = 'partly run' if len(left) < len(own) else 'not run'
+    sets = {task.cell.config(scale, 0).dataset.split(':')[-1] for task in own}
     rows.append(
       [
         name,
-        f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1',
+        f'{minutes:.1f}',
         missing if left else 'finished',
-        _datasets(own),
+        ', '.join(sorted(sets)),
         getattr(item, 'title', '') or item.statement,
       ]
     )
-  return _table(
-    ['name', f'minutes, {cores} cores', 'status', 'data set', 'description'],
-    rows,
-  )
-
-
-def _datasets(own):
-  names = sorted(
-    {task.cell.config(task.scale, 0).dataset.split(':')[-1] for task in own}
-  )
-  return ', '.join(names[:2]) + (', ...' if len(names) > 2 else '')
-
-
-def _table(header, rows):
-  table = [header, *rows]
-  widths = [max(map(len, column)) for column in zip(*table)]
-  justified = (
-    [row[0].ljust(widths[0]), row[1].rjust(widths[1])]
-    + [cell.ljust(width) for cell, width in zip(row[2:], widths[2:])]
-    for row in table
-  )
-  return '\n'.join('  '.join(row).rstrip() for row in justified)
+  return tables_lib.markdown(rows)
 
 
 def described(runs: Sequence[RunSpec], jobs: int) -> str:

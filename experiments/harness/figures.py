@@ -62,6 +62,28 @@ class Figure:
     _add_caption(drawn, self, tasks, self.of_seeds)
     return drawn, missing
 
+  def write(self, scale: str, root: pathlib.Path) -> tuple[str, int]:
+    """Draws the panels whose runs have ended; returns text and failures."""
+    folder = root / scale / self.paper.name
+    lines = [f'{self.paper.name}/{self.name} at {scale} scale: {self.title}.']
+    failed = 0
+    for panel in self.panels:
+      try:
+        drawn, missing = self.drawn(panel, scale, root)
+      except (OSError, ValueError) as error:
+        lines.append(f'- {panel}: cannot be drawn: {error}')
+        failed += 1
+        continue
+      if drawn is None:
+        lines.append(f'- {panel}: no finished run')
+        continue
+      path = folder / f'{self.name}_{panel}.png'
+      with files.replacing(path) as new:
+        drawn.savefig(new, dpi=150, format='png')
+      without = f' (without {", ".join(missing)})' if missing else ''
+      lines.append(f'- {panel}: {path}{without}')
+    return '\n'.join(lines), failed
+
 
 def sweep(
   paper: cells_lib.Paper,
@@ -120,28 +142,3 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
     fontsize=9,
     color='#B00020' if is_smoke else 'black',
   )
-
-
-def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
-  """Draws the panels whose runs have ended."""
-  folder = root / scale / figure.paper.name
-  lines = [
-    f'{figure.paper.name}/{figure.name} at {scale} scale: {figure.title}.'
-  ]
-  failed = 0
-  for panel in figure.panels:
-    try:
-      drawn, missing = figure.drawn(panel, scale, root)
-    except (OSError, ValueError) as error:
-      lines.append(f'- {panel}: cannot be drawn: {error}')
-      failed += 1
-      continue
-    if drawn is None:
-      lines.append(f'- {panel}: no finished run')
-      continue
-    path = folder / f'{figure.name}_{panel}.png'
-    with files.replacing(path) as new:
-      drawn.savefig(new, dpi=150, format='png')
-    without = f' (without {", ".join(missing)})' if missing else ''
-    lines.append(f'- {panel}: {path}{without}')
-  return '\n'.join(lines), failed

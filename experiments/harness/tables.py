@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import csv
 import dataclasses
 import functools
+import itertools
 import pathlib
 
 import numpy as np
@@ -65,6 +66,20 @@ class Table:
       for (row, column) in self.grid
       for measure in self.measures
     ]
+
+  def write(self, scale: str, root: pathlib.Path) -> tuple[str, int]:
+    """Writes the table as CSV and Markdown; returns its text and 0 failures."""
+    entries = self.entries(scale, root)
+    stem = root / scale / self.paper.name / self.name
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    tables.write_csv(
+      stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
+    )
+    rows = markdown(_rows(self, entries))
+    text = f'{_header(self, scale, entries)}\n\n{rows}'
+    files.write_text(stem.with_suffix('.md'), text)
+    notes = {f'{e.row}, {e.column}: {e.reason}': 0 for e in entries if e.reason}
+    return '\n'.join([text, *notes]), 0
 
 
 def _ran_away(why: str) -> bool:
@@ -145,43 +160,18 @@ class Entry:
 @functools.cache
 def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
   """Returns published means by setting, method and metric."""
+  several = paper != 'posterior_pooling'
   with _PUBLISHED.open(newline='', encoding='utf-8') as file:
     return {
-      (_setting(row), row['method'], row['metric']): float(row['mean'])
+      # The setting, with the column if a paper uses both.
+      (
+        (row['setting'] + f' {row["column"]}' * several).strip(),
+        row['method'],
+        row['metric'],
+      ): float(row['mean'])
       for row in csv.DictReader(file)
       if row['paper'] == paper and row['table'] == table
     }
-
-
-def _setting(row):
-  """Returns the setting, with the column if a paper uses both."""
-  several = row['paper'] != 'posterior_pooling'
-  name = f'{row["setting"]} {row["column"]}' if several else row['setting']
-  return name.strip()
-
-
-def write(table: Table, scale: str, root: pathlib.Path) -> str:
-  """Writes the table as CSV and Markdown; returns it as text."""
-  entries = table.entries(scale, root)
-  stem = root / scale / table.paper.name / table.name
-  stem.parent.mkdir(parents=True, exist_ok=True)
-  header = _header(table, scale, entries)
-  rows = _rows(table, entries)
-  tables.write_csv(
-    stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
-  )
-  files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  return '\n'.join([header, '', markdown(rows), *_notes_of(entries)])
-
-
-def _notes_of(entries):
-  failed: dict[str, dict[str, None]] = {}
-  for e in entries:
-    if e.reason:
-      failed.setdefault(e.reason, {})[f'{e.row}, {e.column}'] = None
-  for reason, (first, *more) in failed.items():
-    others = f' and {len(more)} more' if more else ''
-    yield f'{first}{others}: {reason}'
 
 
 def _header(table, scale, entries):
@@ -205,18 +195,14 @@ def _rows(table, entries):
   rows = [['Method', *(f'{c} {label}' for c in columns for label in labels)]]
   for method in methods:
     row = [method]
-    for column in columns:
-      for label in labels:
-        entry = found.get((method, column, label))
-        row.append(_text(table, entry) if entry else _DASH)
+    for column, label in itertools.product(columns, labels):
+      entry = found.get((method, column, label))
+      text = entry.text if entry else _DASH
+      if entry and table.is_published:
+        text += f' [{entry.published_text}]'
+      row.append(text)
     rows.append(row)
   return rows
-
-
-def _text(table, entry):
-  if not table.is_published:
-    return entry.text
-  return f'{entry.text} [{entry.published_text}]'
 
 
 def narrow(

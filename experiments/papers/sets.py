@@ -63,13 +63,16 @@ def _measure(label, pick, factor=1.0, digits=2):
   return cells.Measure(label, read, factor=factor, digits=digits)
 
 
-def _unsure(held, sizes, entropy):
-  return np.nanmean(held[:, entropy >= np.quantile(entropy, 0.8)])
-
-
 _MEASURES = (
   _measure('coverage (%)', lambda held, *_: np.nanmean(held), 100, 1),
-  _measure('of the fifth of largest entropy', _unsure, 100, 1),
+  _measure(
+    'of the fifth of largest entropy',
+    lambda held, _, entropy: np.nanmean(
+      held[:, entropy >= np.quantile(entropy, 0.8)]
+    ),
+    100,
+    1,
+  ),
   _measure('size', lambda _, sizes, __: np.nanmean(sizes)),
   _measure('least', lambda _, sizes, __: np.nanmin(sizes), digits=0),
   _measure(

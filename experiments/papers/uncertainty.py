@@ -6,8 +6,6 @@ prediction sets; the other half is scored. Each run is evaluated once; the
 scores are stored in its directory.
 """
 
-import functools
-
 from bfl_tf.analysis import loading, reports, uncertainty
 from experiments.harness import cells, tables
 from experiments.papers.posterior_pooling import grids
@@ -35,16 +33,6 @@ _OTHERS = {
 }  # fmt: skip
 
 
-def _read(name, directory, predictor):
-  if predictor:
-    # Only the run's own predictor is evaluated.
-    raise cells.UnrecordedError(f'{name} of {predictor}')
-  answers = cells.cached(directory, _FILE, evaluate)
-  if name not in answers:
-    raise cells.UnrecordedError(name)
-  return answers[name]
-
-
 def evaluate(directory):
   """Returns scores of a finished run, with names of `experiments.compare`."""
   run = loading.load_run(directory, calibrate_on_test=0.5)
@@ -64,7 +52,14 @@ def measure(
   label: str, name: str, factor: float = 1.0, digits: int = 3
 ) -> cells.Measure:
   """Returns the measure of a score of `evaluate`."""
-  read = functools.partial(_read, name)
+
+  def read(directory, predictor):
+    # Only the run's own predictor is evaluated.
+    answers = {} if predictor else cells.cached(directory, _FILE, evaluate)
+    if name not in answers:
+      raise cells.UnrecordedError(name)
+    return answers[name]
+
   return cells.Measure(label, read, factor=factor, digits=digits)
 
 

@@ -70,13 +70,13 @@ def test_a_score_that_runs_do_not_record_is_not_a_divergence(tmp_path):
       made_runs.finish(_task(table, row, seed, tmp_path), 0.5)
   entries = table.entries('smoke', tmp_path)
   assert {e.text for e in entries if e.label == 'Other'} == {'-'}
-  assert 'over 3 of 3 seeds' in tables.write(table, 'smoke', tmp_path)
+  assert 'over 3 of 3 seeds' in table.write('smoke', tmp_path)[0]
 
 
 def test_a_table_is_written_as_csv_and_markdown(tmp_path):
   table = _table(cells.ACCURACY)
   made_runs.finish(_task(table, 'Flipout NWA train_size', 0, tmp_path), 0.5)
-  text = tables.write(table, 'smoke', tmp_path)
+  text = table.write('smoke', tmp_path)[0]
   stem = tmp_path / 'smoke' / 'posterior_pooling' / 'table2'
   assert '50.00 [81.67]' in text and cells.SMOKE in text
   assert stem.with_suffix('.md').read_text('utf-8') == text
@@ -90,7 +90,7 @@ def test_runs_with_other_settings_are_not_read(tmp_path):
   other = made_runs.cell('b', batch_size=7)
   made_runs.finish(cells.Task(other, 'smoke', 0, tmp_path), 0.5)
   assert not task.is_done and '--batch_size' in task.failure
-  text = tables.write(table, 'smoke', tmp_path)
+  text = table.write('smoke', tmp_path)[0]
   assert '--batch_size=7' in text
 
 
@@ -102,4 +102,4 @@ def test_runs_with_fewer_rounds_are_not_read(tmp_path):
   assert task.config.num_rounds > 1
   # The task is not done, since a run extends it.
   assert not task.is_done and task.failure is None
-  assert '50.00' not in tables.write(table, 'smoke', tmp_path)
+  assert '50.00' not in table.write('smoke', tmp_path)[0]

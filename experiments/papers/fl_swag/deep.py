@@ -87,7 +87,7 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
 # Selected by validation NLL on CIFAR-10's features (docs/results/fl_swag.md).
 # The values of the presets are for MNIST.
 _CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
-_RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
+_RATES_ON_RESNET18 = {'SGLD': 0.2, 'pSGLD': 0.003}
 
 
 def _features_of(dataset):
@@ -114,12 +114,6 @@ _SAMPLED = {
   'thinning.burn_in': 6250,
   'thinning.every': 200,
 }
-
-
-def _sampled(name):
-  chosen = {'client_learning_rate': _RATES_ON_RESNET18[name]}
-  flags = {**grids.PAPER.flags(name), **_SAMPLED, **chosen}
-  return on_features(name, 'cifar10', flags)
 
 
 _OF_CIFAR10 = _features_of('cifar10')
@@ -154,7 +148,18 @@ CALIBRATION = {
   **{
     (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
   },
-  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
+  **{
+    (row, CIFAR10): on_features(
+      row.lower(),
+      'cifar10',
+      {
+        **grids.PAPER.flags(row.lower()),
+        **_SAMPLED,
+        'client_learning_rate': rate,
+      },
+    )
+    for row, rate in _RATES_ON_RESNET18.items()
+  },
 }
 
 FEATURES = tuple(DATASETS.values())

@@ -5,7 +5,6 @@ projection start from the model of FedAvg.
 """
 
 from collections.abc import Mapping, Sequence
-import functools
 import pathlib
 from typing import Any
 
@@ -57,15 +56,13 @@ def evaluate(directory: pathlib.Path) -> dict[str, Any]:
   return found
 
 
-def _read(name, summary, directory, predictor):
-  answers = cells.cached(directory, _FILE, evaluate)
-  if name not in answers:
-    raise cells.UnrecordedError(name)
-  return summary(answers[name])
-
-
 def _measure(name, summary, label):
-  read = functools.partial(_read, name, summary)
+  def read(directory, predictor):
+    answers = cells.cached(directory, _FILE, evaluate)
+    if name not in answers:
+      raise cells.UnrecordedError(name)
+    return summary(answers[name])
+
   return cells.Measure(label, read, factor=100, digits=1)
 
 
