@@ -199,30 +199,27 @@ def _caption(groups, is_tested):
 def _drawn(
   groups: Mapping[str, groups_lib.Group],
 ) -> Iterator[tuple[str, Figure]]:
-  """Yields figures by name; omits those for which a run lacks data."""
-  directories = {
-    name: group.directories() for name, group in groups.items() if group.runs
+  """Yields figures by name; omits runs without the file of a figure."""
+  needs = {
+    'learning_curves': lambda run: True,
+    'personal_scores': lambda run: (run / run_files.PERSONAL).exists(),
   }
-  whole: dict[str, list[pathlib.Path]] = {}
-  for name, runs in directories.items():
-    for run in runs:
-      if not (run / run_files.PREDICTIONS).exists():
-        print(f'{run} has no predictions: some figures omit it')
-      elif not recorded.is_numeric(run):
-        # The other figures are of classes.
-        whole.setdefault(name, []).append(run)
-
-  personal = {
-    name: of
-    for name, runs in directories.items()
-    if (of := [run for run in runs if (run / run_files.PERSONAL).exists()])
-  }
-  shown_in = {'learning_curves': directories, 'personal_scores': personal}
   for name in _FIGURES.value:
-    shown = shown_in.get(name, whole)
+    has_data = needs.get(name, _has_classes)
+    shown = {
+      label: runs
+      for label, group in groups.items()
+      if (runs := [run for run in group.directories() if has_data(run)])
+    }
     if shown:
       for end, some in comparison.facets(shown, catalog.of_task()).items():
         yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)
+
+
+def _has_classes(run):
+  """Returns whether a run has predictions of classes."""
+  path = run / run_files.PREDICTIONS
+  return path.exists() and not recorded.is_numeric(run)
 
 
 if __name__ == '__main__':

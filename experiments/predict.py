@@ -255,13 +255,11 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
 def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
   """Returns the limits by column, and the text of a new file of limits."""
   path, source = _LIMITS.value, _LIMITS_FROM.value
+  if source and (not path or pathlib.Path(path).exists()):
+    raise ValueError('--limits_from needs --limits, a new file to write.')
   if not path:
-    if source:
-      command_line.fail('--limits_from needs --limits, the file to write.')
     return {}, ''
   numbers = _numbers(trained)
-  if not numbers:
-    raise ValueError(f'--limits={path}: the run has no columns of numbers.')
   if not source:
     table = csv_files.read(f'--limits={path}', path)
     header = ['column', 'low', 'high']
@@ -280,10 +278,6 @@ def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
         )
       limits[name] = tuple(ends)
     return limits, ''
-  if pathlib.Path(path).exists():
-    raise ValueError(
-      f'--limits={path} exists: remove --limits_from, or name a new file.'
-    )
   x = csv_files.rows_like(
     source, trained.task.features, f'--limits_from={source}',
     trained.config.notation,

@@ -234,12 +234,7 @@ def reject(
     raise ValueError(
       f'--{key} is unknown.{hint} Settings of {name}: {", ".join(keys)}.'
     )
-  same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
-  hint = registry.hint(key, []) or registry.hint(
-    name, [each.name for each in known]
-  )
-  if same:
-    hint = f' Did you mean {" or ".join(same)}?'
+  hint = registry.hint(name, [each.name for each in known])
   raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')
 
 

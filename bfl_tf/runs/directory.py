@@ -80,8 +80,6 @@ class RunDirectory:
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
     """Checks the arguments; see the attributes."""
-    if not isinstance(overwrite, bool):
-      raise ValueError(f'overwrite must be True or False, got {overwrite!r}.')
     self.path = pathlib.Path(path)
     self.overwrite = overwrite
     self.replaces = False

@@ -46,7 +46,13 @@ def run_all(
   """Runs the unfinished tasks; a failure does not stop the others."""
   waiting = [task for task in tasks if not task.is_done]
   # Adjacent tasks of one compile key reuse the compiled worker.
-  waiting.sort(key=lambda task: _compiled_alike(task.config))
+  waiting.sort(
+    key=lambda task: (
+      task.config.dataset, task.config.model, task.config.variant,
+      task.config.client_optimizer, task.config.client_parts,
+      task.config.augment, task.config.seed, repr(task.config.settings),
+    )
+  )  # fmt: skip
   started, outcomes = time.monotonic(), []
   for outcome in _outcomes(waiting, jobs):
     outcomes.append(outcome)
@@ -152,10 +158,3 @@ def end_with_parent() -> None:
     os._exit(1)  # An exception would end this thread alone.
 
   threading.Thread(target=wait, daemon=True).start()
-
-
-def _compiled_alike(config):
-  return (
-    config.dataset, config.model, config.variant, config.client_optimizer,
-    config.client_parts, config.augment, config.seed, repr(config.settings),
-  )  # fmt: skip

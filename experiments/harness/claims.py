@@ -136,23 +136,19 @@ def over(
     where: One or several columns.
   """
 
-  def compared(left, right, column):
+  several = (
+    [names] if isinstance(names, str) else names
+    for names in (where, lefts, rights)
+  )
+  found = []
+  for column, left, right in itertools.product(*several):
     at = f', {column}' if column else ''
     sides = [
       cells[(name, column) if column else name] for name in (left, right)
     ]
-    return Comparison(f'{left} minus {right}{at}', *sides, measure, margin)
-
-  return [
-    compared(left, right, column)
-    for column in _several(where)
-    for left in _several(lefts)
-    for right in _several(rights)
-  ]
-
-
-def _several(names):
-  return [names] if isinstance(names, str) else names
+    statement = f'{left} minus {right}{at}'
+    found.append(Comparison(statement, *sides, measure, margin))
+  return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,20 +310,14 @@ def stored(scale: str, path: pathlib.Path) -> Values:
 
 def verdicts(results: Sequence[Result]) -> list[str]:
   """Returns the verdict of each comparison of a claim."""
-  below = [r.test.p_below if r.test and r.is_complete else 1 for r in results]
-  return [
-    _verdict(result, fails)
-    for result, fails in zip(results, significance.holm(below))
-  ]
-
-
-def _verdict(result, fails):
-  if result.test is None:
-    return 'no test'
-  if fails:
-    return 'does not hold'
-  shown = result.is_complete and result.test.p_above < significance.LEVEL
-  return 'holds' if shown else 'undecided'
+  tests = [result.test if result.is_complete else None for result in results]
+  below = [test.p_below if test else 1 for test in tests]
+  found = []
+  for result, test, fails in zip(results, tests, significance.holm(below)):
+    holds = test is not None and test.p_above < significance.LEVEL
+    text = 'holds' if holds else 'undecided' if result.test else 'no test'
+    found.append('does not hold' if fails else text)
+  return found
 
 
 def verdict(results: Sequence[Result]) -> str:
@@ -344,29 +334,19 @@ def report(
 ) -> tuple[str, str, list[dict[str, Any]]]:
   """Returns the verdict, a text that explains it, and a row per comparison."""
   results = claim.results(scale, values)
-  outcome = verdict(results)
-  rows = [
-    {'claim': claim.name, **result.row(each)}
-    for result, each in zip(results, verdicts(results))
-  ]
+  outcome, each = verdict(results), verdicts(results)
   lines = [
     f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
-    *(
-      ['  (The differences are within the margins of equivalence.)']
-      if all(result.is_equivalent for result in results)
-      else []
-    ),
-    *(
-      [f'  (Verdict of the published means: {claim.expected}.)']
-      if claim.expected != 'holds'
-      else []
-    ),
-    *(
-      f'  - {result.text(each, len(results))}'
-      for result, each in zip(results, verdicts(results))
-    ),
   ]
+  if all(result.is_equivalent for result in results):
+    lines.append('  (The differences are within the margins of equivalence.)')
+  if claim.expected != 'holds':
+    lines.append(f'  (Verdict of the published means: {claim.expected}.)')
+  rows = []
+  for result, own in zip(results, each):
+    rows.append({'claim': claim.name, **result.row(own)})
+    lines.append(f'  - {result.text(own, len(results))}')
   return outcome, '\n'.join(lines), rows
 
 

@@ -16,7 +16,6 @@ PAPER = cells.Paper(
     # Only the last scores are read.
     'paper': {'eval_every': 20},
     'overnight': {'eval_every': 20},
-    'laptop': {},
     'smoke': cells.SMALLEST,
   },
   notes=dict.fromkeys(cells.SCALES, _TEXT.format(20)),

@@ -13,7 +13,6 @@ from experiments.papers.posterior_pooling import grids
 _EXAMPLES, _SAMPLES = 2000, 20
 PAPER = cells.Paper(
   'uncertainty',
-  scales={},
   notes=dict.fromkeys(
     cells.SCALES,
     f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '

@@ -15,7 +15,6 @@ PAPER = cells.Paper(
   'noniid_techniques',
   citation='Ozdayi et al. 2020',
   scales={
-    'paper': {},
     'overnight': {'model': 'fixup_resnet8', 'num_rounds': 40},
     'laptop': {
       'train_split': 'train[:5000]',
