@@ -143,34 +143,27 @@ class SettingSpec:
   def _checked(self, flag, value):
     if isinstance(value, str) and self.kind is not str:
       value = self.parse(flag, value) if not self.many else value
-    value = _in_its_type(self.kind, value)
+    # Loops over settings often pass NumPy scalars.
+    value = value.item() if isinstance(value, np.generic) else value
+    if self.kind is str and callable(value):
+      value = registry.name_of(value)
+    if self.kind is float and type(value) is int:
+      value = float(value)
     lines = [value] if not isinstance(value, str) else value.splitlines()
-    if type(value) is not self.kind or lines not in ([], [value]):
+    is_kind = type(value) is self.kind
+    if not is_kind or lines not in ([], [value]):
       what = _NAMES.get(self.kind, 'a text of one line')
       raise ValueError(f'--{flag}={value!r} must be {what}.')
     if self.setting.choices:
       registry.check_choice(flag, str(value), self.setting.choices)
-    if self.kind in (int, float):
-      self._check_bounds(flag, value)
-    return value
-
-  def _check_bounds(self, flag, value):
-    if isinstance(value, int) and not abs(value) < 2**31:
-      raise ValueError(f'--{flag}={value} must be below 2^31.')
-    if math.isinf(value):
-      raise ValueError(f'--{flag}={value} must be finite.')
+    most = math.inf if self.kind is float else 2**31
+    if not isinstance(value, str) and not abs(value) < most:
+      raise ValueError(f'--{flag}={value} must be a number below {most}.')
     for name, (words, holds) in _BOUNDS.items():
       bound = getattr(self.setting, name)
       if bound is not None and not holds(value, bound):
         raise ValueError(f'--{flag}={value} must be {words} {bound}.')
-
-
-def _in_its_type(kind, value):
-  # Loops over settings often pass NumPy scalars.
-  value = value.item() if isinstance(value, np.generic) else value
-  if kind is str and callable(value):
-    return registry.name_of(value)
-  return float(value) if kind is float and type(value) is int else value
+    return value
 
 
 @functools.cache

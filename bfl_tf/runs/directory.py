@@ -157,14 +157,6 @@ class RunDirectory:
       return f'the file or code that {names} names has changed'
     return None
 
-  def check_free(self) -> None:
-    """Rejects a directory that is not writable or in use."""
-    self._check_writable()
-    # The check must not create a lock file in an unused directory.
-    if (self.path / _LOCK).exists():
-      with self.locked():
-        pass
-
   def _check_writable(self):
     place = self.path.absolute()
     while not place.exists():
@@ -256,13 +248,13 @@ class RunDirectory:
     self, counts: np.ndarray, classes: Sequence[str], clients: Sequence[str]
   ) -> None:
     """Writes `partition.csv`, the class counts of clients."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    columns = classes or range(counts.shape[1])
-    writer.writerow(['client', *(f'class_{name}' for name in columns)])
+    columns = [f'class_{name}' for name in classes or range(counts.shape[1])]
     names = clients or range(len(counts))
-    writer.writerows((name, *row) for name, row in zip(names, counts))
-    files.write_text(self.path / run_files.PARTITION, text.getvalue())
+    rows = [
+      {'client': name, **dict(zip(columns, row))}
+      for name, row in zip(names, counts)
+    ]
+    tables.write_csv(self.path / run_files.PARTITION, rows)
 
   def add(self, row: Mapping[str, Any]) -> None:
     """Appends a row to `metrics.csv`, to TensorBoard and to trackers."""

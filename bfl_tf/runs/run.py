@@ -91,7 +91,6 @@ class Run:
     self._saved: int | None = None
     self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
-      self._directory.check_free()
       self._experiment = experiment.build(config, built, dataset)
       self._task = task.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
