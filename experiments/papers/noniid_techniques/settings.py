@@ -54,6 +54,7 @@ _SIGN_STAGE = f'{_PLACE}.sign_threshold:sign_threshold'
 NAMES = str.maketrans(' +%.', '____')
 
 
+@functools.cache
 def cell(
   server_data: bool = False,
   momentum: float = 0.0,
@@ -73,11 +74,6 @@ def cell(
     noise: Standard deviation of the noise on the agents' gradients.
     rule: Pooling rule of variational agents; deterministic agents if empty.
   """
-  return _cell(server_data, momentum, sign, ball, noise, rule)
-
-
-@functools.cache
-def _cell(server_data, momentum, sign, ball, noise, rule):
   overrides: dict[str, Any] = {
     'client_parts': _chain({'projection': ball, _NOISE_PART: noise}),
     'projection.ball': ball or 'update',
