@@ -8,12 +8,11 @@ from typing import Any
 
 from bfl_tf import run_files
 from bfl_tf.config.config import Config
-from bfl_tf.runs import run_config, RunSpec, tables
-from experiments.harness import cells
-from experiments.harness import tables as tables_lib
+from bfl_tf.runs import progress, RunSpec
+from experiments.harness import cells, tables
 
 # Training images per second and core, measured by `experiments.benchmark`. A
-# forward pass costs a third of a step. Times of finished runs correct them.
+# forward pass costs a third of a step.
 _SPEED = {
   ('resnet20', 'deterministic'): 670,
   ('resnet20', 'mc_dropout'): 600,
@@ -27,7 +26,7 @@ _SPEED = {
   ('logistic', 'deterministic'): 300000,
 }
 _OTHER = 20000
-# Assumed number of examples of other data sets; finished runs correct it.
+# Assumed number of examples of other data sets.
 _UNKNOWN = 10000
 _START_SECONDS = 2.0
 # Number of training examples of the data sets of artifacts.
@@ -100,63 +99,41 @@ def _speed(config):
 
 
 def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
-  """Returns a Markdown table with a row for each artifact or claim.
-
-  If some runs of the scale are finished below `root`, their time corrects the
-  estimate for the others.
-  """
+  """Returns a Markdown table with a row for each artifact or claim."""
   cores = len(os.sched_getaffinity(0))
-  of_items = [tasks([item], scale, root) for item in items.values()]
-  every = {task.directory: task for own in of_items for task in own}
-  done = {place: task for place, task in every.items() if task.is_done}
-  pace = _pace(done.values())
   rows = [
     ['name', f'minutes, {cores} cores', 'status', 'data sets', 'description']
   ]
-  for (name, item), own in zip(items.items(), of_items, strict=True):
-    left = {task.directory for task in own} - done.keys()
-    configs = [every[place].cell.config(scale, 0) for place in left]
-    minutes = pace * sum(map(core_seconds, configs)) / 60 / cores
+  for name, item in items.items():
+    own = tasks([item], scale, root)
+    left = [task for task in own if not task.is_done]
+    seconds = sum(core_seconds(task.cell.config(scale, 0)) for task in left)
     missing = 'partly run' if len(left) < len(own) else 'not run'
     sets = {task.cell.config(scale, 0).dataset.split(':')[-1] for task in own}
     rows.append(
       [
         name,
-        f'{minutes:.1f}',
+        f'{seconds / 60 / cores:.1f}',
         missing if left else 'finished',
         ', '.join(sorted(sets)),
         getattr(item, 'title', '') or item.statement,
       ]
     )
-  return tables_lib.markdown(rows)
+  return tables.markdown(rows)
 
 
 def described(runs: Sequence[RunSpec], jobs: int) -> str:
   """Returns how many runs are left, and their time if some are finished."""
   done = [run for run in runs if run.is_done]
-  left = [run.config for run in runs if not run.is_done]
+  left = len(runs) - len(done)
   text = f'{len(runs)} runs, {len(done)} of them finished'
   # A run with a row in a table needs no directory.
-  here = [run for run in done if run_files.is_finished(run.directory)]
-  if not (left and here):
+  seconds = [
+    run_files.read_summary(run.directory)['train_seconds']
+    for run in done
+    if run_files.is_finished(run.directory)
+  ]
+  if not (left and seconds):
     return text
-  cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
-  minutes = _pace(here) * sum(map(core_seconds, left)) / 60 / cores
-  return f'{text}; about {max(minutes, 0.1):.1f} minutes for the others'
-
-
-def _pace(done) -> float:
-  """Returns the time of finished runs, as a multiple of its estimate."""
-  guessed = sum(core_seconds(task.config) for task in done)
-  return sum(map(_took, done)) / guessed if done else 1.0
-
-
-def _took(task):
-  """Returns the core seconds of a finished run, converted to this machine."""
-  workers = run_config.read_config(task.directory).num_workers
-  seconds = _START_SECONDS + sum(
-    row.get(name, 0)
-    for row in tables.read(task.directory / run_files.METRICS)
-    for name in ('train_seconds', 'evaluate_seconds')
-  )
-  return seconds * (workers or len(os.sched_getaffinity(0)))
+  time = progress.time_left(seconds, left) / min(jobs, left)
+  return f'{text}; about {time} of training for the others'
