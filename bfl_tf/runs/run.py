@@ -19,10 +19,6 @@ from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, progress, tables, task
 
-# 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
-# the standard deviation of an initial kernel.
-_FEW_STEPS = 50
-
 
 def run(
   config: Config,
@@ -82,9 +78,7 @@ class Run:
     self._draw_plots = draw_plots
     self._config = config
     self._final_round = config.final_round
-    self._progress = progress.Progress(
-      self._final_round, show_progress, config.variant == 'flipout'
-    )
+    self._progress = progress.Progress(self._final_round, show_progress)
     self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._state: state_lib.State | None = None
@@ -185,15 +179,6 @@ class Run:
     config, dataset = self._config, self._experiment.dataset
     for note in (*self._experiment.plan.privacy.notes(), *dataset.notes):
       self._progress.say(note)
-    largest = max(map(len, self._experiment.partition))
-    batches = math.ceil(largest / config.batch_size)
-    steps = config.local_steps or config.local_epochs * batches
-    if steps * config.num_rounds < _FEW_STEPS:
-      self._progress.say(
-        f'warning: each client takes at most {steps * config.num_rounds} steps '
-        f'over all rounds ({steps} per round), which may be too few: raise '
-        '--local_epochs, --num_rounds or --client_learning_rate'
-      )
     if config.client_column and config.partition != 'natural':
       self._progress.say(
         'warning: the clients are not the sites of '

@@ -155,10 +155,10 @@ def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
     label = f'Flower app with {framework}, CPUs per client: {cpus}'
     found[label] = None
     if there and all(map(importlib.util.find_spec, ('flwr', 'ray'))):
-      from experiments.benchmarks import flower
+      from experiments.benchmarks import flower_baseline
 
       found[label] = functools.partial(
-        flower.usual, config, folder, framework, cpus
+        flower_baseline.usual, config, folder, framework, cpus
       )
   return found
 
