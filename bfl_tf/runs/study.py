@@ -14,11 +14,11 @@ from urllib import parse
 from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
 from bfl_tf.declare import registry, user_code
-from bfl_tf.runs import executor, groups, run_spec
+from bfl_tf.runs import executor, groups
 
 
 @dataclasses.dataclass(frozen=True)
-class Point(run_spec.RunSpec):
+class Point(executor.RunSpec):
   """A run of a study, in `<folder>/<name>/seed<seed>`.
 
   Attributes:
