@@ -176,7 +176,6 @@ def _of_score(groups, keys, score, every, others, margin):
     name: _differences(values[name], values[other])
     for name, other in others.items()
   }
-  means = {name: _moments(each) for name, each in pairs.items()}
   # A test of the other seeds would leave out the worst ones.
   tested = {
     name: test
@@ -184,29 +183,25 @@ def _of_score(groups, keys, score, every, others, margin):
     if np.isfinite(each).all() and (test := significance.student(each))
   }
   significant = _holm(others, {k: test.p_value for k, test in tested.items()})
-  if margin is not None:
-    same: dict[str, Any] = {
-      name: significance.equivalence(pairs[name], margin) for name in tested
-    }
-    equivalent = _holm(others, same)
+  same: dict[str, Any] = {
+    name: significance.equivalence(pairs[name], margin or 0.0)
+    for name in tested
+  }
+  equivalent = _holm(others, same)
   best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
     row |= {'score': score, **_moments([*values[name].values()])}
     row['best'] = name in best
     if others:
-      moments = means.get(name, {})
-      row |= {
-        'difference': moments.get('mean'),
-        'difference_standard_error': moments.get('standard_error'),
-        'p_value': tested[name].p_value if name in tested else None,
-        'significant': significant.get(name),
-      }
+      moments, test = _moments(pairs.get(name, ())), tested.get(name)
+      row['difference'] = moments['mean']
+      row['difference_standard_error'] = moments['standard_error']
+      row['p_value'] = test and test.p_value
+      row['significant'] = significant.get(name)
     if others and margin is not None:
-      row |= {
-        'p_equivalent': same.get(name),
-        'equivalent': equivalent.get(name),
-      }
+      row['p_equivalent'] = same.get(name)
+      row['equivalent'] = equivalent.get(name)
     if has_failures:
       reasons = dict.fromkeys(group.failures.values())
       row['failure'] = '; '.join(reasons) or None

@@ -61,11 +61,32 @@ class Table:
 
   def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
     """Returns the entries, read from finished runs."""
-    return [
-      Entry.read(self, row, column, measure, scale, root)
-      for (row, column) in self.grid
-      for measure in self.measures
-    ]
+    printed = published(self.paper.name, self.published_in or self.name)
+    entries = []
+    for (row, column), cell in self.grid.items():
+      tasks = cell.tasks(scale, self.seeds[scale], root)
+      done = [task for task in tasks if task.is_done]
+      failures = [t.failure for t in tasks if t.failure and t not in done]
+      for measure in self.measures:
+        read = [measure.get(task) for task in done]
+        values = np.array([value for value in read if value is not None], float)
+        finite = values[np.isfinite(values)]
+        method = self.published_rows.get(row, row)
+        entry = Entry(
+          row,
+          column,
+          measure.label,
+          measure.digits,
+          mean=float(finite.mean()) if finite.size else None,
+          standard_error=significance.standard_error(finite),
+          # If no run has this score, all finished runs are counted.
+          seeds=finite.size if values.size else len(read),
+          diverged=values.size - finite.size + sum(map(_ran_away, failures)),
+          published=printed.get((column, method, measure.published)),
+          reason=failures[0] if failures else '',
+        )
+        entries.append(entry)
+    return entries
 
   def write(self, scale: str, root: pathlib.Path) -> tuple[str, int]:
     """Writes the table as CSV and Markdown; returns its text and 0 failures."""
@@ -110,33 +131,6 @@ class Entry:
   diverged: int
   published: float | None
   reason: str
-
-  @classmethod
-  def read(cls, table, row, column, measure, scale, root) -> 'Entry':
-    """Reads the runs of one cell."""
-    cell = table.grid[row, column]
-    tasks = cell.tasks(scale, table.seeds[scale], root)
-    read = [measure.get(task) for task in tasks if task.is_done]
-    values = np.array([value for value in read if value is not None], float)
-    finite = values[np.isfinite(values)]
-    failures = [t.failure for t in tasks if t.failure and not t.is_done]
-    diverged = [why for why in failures if _ran_away(why)]
-    printed = published(table.paper.name, table.published_in or table.name)
-    return cls(
-      row=row,
-      column=column,
-      label=measure.label,
-      digits=measure.digits,
-      mean=float(finite.mean()) if finite.size else None,
-      standard_error=significance.standard_error(finite),
-      # If no run has this score, all finished runs are counted.
-      seeds=finite.size if values.size else len(read),
-      diverged=values.size - finite.size + len(diverged),
-      published=printed.get(
-        (column, table.published_rows.get(row, row), measure.published)
-      ),
-      reason=failures[0] if failures else '',
-    )
 
   @property
   def text(self) -> str:
