@@ -41,29 +41,20 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
 
 
 def _column(dataset):
-  swag = cell('fl-swag', dataset, START)
-  flags = {row: grids.PAPER.flags(row.lower()) for row in ('FedAvg', 'wFedAvg')}
-  alone = {'FL-SWAG': {'client_parts': (_OWN_START, 'swag')}} | {
-    row: {**found, 'client_parts': (_OWN_START,)}
-    for row, found in flags.items()
-  }
-  return {
-    **grids.clients_of(swag),
-    'FL-SWAG': swag,
-    **{
-      row: cell(row.lower(), dataset, {**START, **found})
-      for row, found in flags.items()
-    },
-    # Clients start from independent weights.
-    **{
-      f'{row}, own starts': cell(
-        f'independent_init/{row.lower()}',
-        dataset,
-        {**grids.PAPER.flags('lenet5'), **found},
-      )
-      for row, found in alone.items()
-    },
-  }
+  found = grids.methods(
+    lambda name, flags: cell(name, dataset, flags), START, grids.METHODS
+  )
+  # Clients start from independent weights.
+  for row in ('FL-SWAG', *grids.METHODS):
+    is_swag, name = row == 'FL-SWAG', row.lower()
+    flags = {
+      **grids.PAPER.flags('lenet5', *[name] * (not is_swag)),
+      'client_parts': (_OWN_START, *['swag'] * is_swag),
+    }
+    found[f'{row}, own starts'] = cell(
+      f'independent_init/{name}', dataset, flags
+    )
+  return found
 
 
 _SHARED = {
@@ -91,20 +82,11 @@ _RATES_ON_RESNET18 = {'SGLD': 0.2, 'pSGLD': 0.003}
 
 
 def _features_of(dataset):
-  chosen = _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {}
-  swag = on_features('fl-swag', dataset, chosen)
-  return {
-    **grids.clients_of(swag),
-    'FL-SWAG': swag,
-    **{
-      row: on_features(name, dataset, {**chosen, **grids.PAPER.flags(name)})
-      for row, name in (
-        ('FL-SWAG, diagonal', 'diagonal'),
-        ('FedAvg', 'fedavg'),
-        ('wFedAvg', 'wfedavg'),
-      )
-    },
-  }
+  return grids.methods(
+    lambda name, flags: on_features(name, dataset, flags),
+    _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {},
+    {'FL-SWAG, diagonal': 'diagonal', **grids.METHODS},
+  )
 
 
 # The epochs and the prior of the presets, for 40 000 examples.
