@@ -179,13 +179,12 @@ def _chosen(kind, names, known):
 def _seeds(wanted):
   if not _SEEDS.value:
     return None
-  text = ','.join(_SEEDS.value)
   planned = {seed for item in wanted for seed in item.seeds[_SCALE.value]}
   named = set(command_line.seeds(_SEEDS.value))
-  if not named or not named <= planned:
+  if not named <= planned:
     raise ValueError(
-      f'--seeds={text} must be among the seeds of {_SCALE.value} scale: '
-      f'{", ".join(map(str, sorted(planned)))}.'
+      f'--seeds={",".join(_SEEDS.value)} must be among those of {_SCALE.value} '
+      f'scale: {", ".join(map(str, sorted(planned)))}.'
     )
   return named
 

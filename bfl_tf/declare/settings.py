@@ -198,16 +198,9 @@ def _hints(thing):
   names: dict[str, Any] | None = None
   if isinstance(place, types.FunctionType):
     # The return type is excluded: its evaluation may import TensorFlow.
-    names, place = (
-      place.__globals__,
-      types.SimpleNamespace(
-        __annotations__={
-          name: hint
-          for name, hint in place.__annotations__.items()
-          if name != 'return'
-        }
-      ),
-    )
+    names, hints = place.__globals__, {**place.__annotations__}
+    hints.pop('return', None)
+    place = types.SimpleNamespace(__annotations__=hints)
   try:
     return typing.get_type_hints(place, names, include_extras=True)
   except (NameError, TypeError, AttributeError) as error:

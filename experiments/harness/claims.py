@@ -227,25 +227,22 @@ class Result:
     if not self.seeds:
       return f'{statement}: no finished run'
     margin = self.comparison.margin
-    error = significance.standard_error(self._finite)
+    error, details = significance.standard_error(self._finite), ''
+    if test := self.test:
+      below = -hall.threshold(-self._finite, num_comparisons)
+      details = (
+        f', one-sided tests at {significance.LEVEL:.0%} with '
+        f'{self.seeds - 1} degrees of freedom, holds above '
+        f'{hall.threshold(self._finite):.3f}, fails below {below:.3f}, '
+        f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
+      )
     seeds = f'{self.seeds} of {self.differences.size} seeds'
     return (
       f'{statement}: {np.nanmean(self.differences):+.3f}'
       f'{f" ± {error:.3f}" if self.test else ""} '
       f'{self.comparison.measure.label}'
       f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
-      f'{f", {self._details(num_comparisons)}" if self.test else ""}'
-      f'{", equivalent" if self.is_equivalent else ""}: {verdict}'
-    )
-
-  def _details(self, num_comparisons):
-    test = self.test
-    return (
-      f'one-sided tests at {significance.LEVEL:.0%} with '
-      f'{self.seeds - 1} degrees of freedom, holds above '
-      f'{hall.threshold(self._finite):.3f}, fails below '
-      f'{-hall.threshold(-self._finite, num_comparisons):.3f}, '
-      f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
+      f'{details}{", equivalent" if self.is_equivalent else ""}: {verdict}'
     )
 
 
