@@ -7,7 +7,7 @@ same baseline.
 """
 
 from collections.abc import Mapping, Sequence
-import re
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,21 @@ def named(
 
   Args:
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
-      name.
+      name, or a flag of several groups and its new value.
   """
+  of_values = labels(groups, names)
+  groups = [
+    dataclasses.replace(
+      group,
+      settings=dict(
+        of_values.get(f'{key}={value}', f'{key}={value}').split('=', 1)
+        for key, value in group.settings.items()
+      ),
+    )
+    for group in groups
+  ]
   keys = keys or groups_lib.differing(groups)
   group_names = [groups_lib.name(group, keys) for group in groups]
-  of_values = labels(groups, names)
   for text in names:
     flags, _, label = text.rpartition(':')
     if flags in of_values:
@@ -83,35 +93,15 @@ def named(
 def labels(
   groups: Sequence[groups_lib.Group], names: Sequence[str]
 ) -> dict[str, str]:
-  """Returns names of flags such as `method=fedavg` that several groups have."""
+  """Returns the new text of flags such as `method=fedavg` of several groups."""
   labels_by_flag = {}
   for text in names:
     flag, _, label = text.rpartition(':')
     key, _, value = flag.partition('=')
     having = [each for each in groups if each.settings.get(key) == value]
     if len(having) > 1 and label:
-      labels_by_flag[flag] = label
+      labels_by_flag[flag] = f'{key}={label}'
   return labels_by_flag
-
-
-def renamed(text: str, names: Mapping[str, str]) -> str:
-  """Returns a text with the names of flags of `labels`."""
-  for flag, label in names.items():
-    key = flag.partition('=')[0]
-    text = re.sub(
-      rf'(?<![\w.]){re.escape(flag)}(?![\w.])', f'{key}={label}', text
-    )
-  return text
-
-
-def labelled(
-  line: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, Any]:
-  """Returns a row of `rows` with the names of flags of `labels`."""
-  columns = {
-    key: names.get(f'{key}={value}', value) for key, value in line.items()
-  }
-  return {**columns, 'setting': renamed(line['setting'], names)}
 
 
 def rows(

@@ -90,15 +90,6 @@ def test_arrays_of_objects_are_rejected_and_never_unpickled(tmp_path):
     messages.unpack(content)
 
 
-def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
-  file, *_ = wines.wine(tmp_path)
-  text = data_summaries.DataSummary.of(data.load(file)).to_json()
-  assert len(text) < 2000
-  back = data_summaries.DataSummary.from_json(text)
-  assert back.to_json() == text and back.counts['barolo'] > 0
-  assert 'barbera' not in back.counts
-
-
 @pytest.mark.parametrize(
   'field, value',
   [
