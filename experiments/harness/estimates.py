@@ -80,22 +80,18 @@ def core_seconds(config: Config) -> float:
   evaluated = config.num_eval_examples or 10000
   forward = config.num_rounds / config.eval_every * samples * evaluated
   forward += 10000 * (1 if is_point else config.final_num_mc_samples)
-  trained = config.num_rounds * examples
-  return _START_SECONDS + (trained + forward / 3) / _speed(config)
-
-
-def _examples(dataset, split):
-  sliced = re.search(r':(\d+)\]', split)
-  return int(sliced[1]) if sliced else _EXAMPLES.get(dataset, _UNKNOWN)
-
-
-def _speed(config):
+  passes = config.num_rounds * examples + forward / 3
   # Speeds are for 32 x 32 images; Tiny-ImageNet has 64 x 64.
   area = 4 if config.dataset == 'tiny_imagenet' else 1
   resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
   model, depth = ('resnet20', int(resnet[1])) if resnet else (config.model, 20)
   speed = _SPEED.get((model, config.variant), _OTHER)
-  return speed * 18 / (depth - 2) / area
+  return _START_SECONDS + passes * area * (depth - 2) / 18 / speed
+
+
+def _examples(dataset, split):
+  sliced = re.search(r':(\d+)\]', split)
+  return int(sliced[1]) if sliced else _EXAMPLES.get(dataset, _UNKNOWN)
 
 
 def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:

@@ -156,10 +156,6 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
       found.refused[_name(point)] = (point, str(error))
       continue
     name = _name({key: text for key, text in point.items() if key in here})
-    if name not in found.configs and config in [
-      other for other in found.configs.values() if other.method == config.method
-    ]:
-      raise ValueError(f'--grid: {name} is the same setting as another one.')
     found.configs[name], found.points[name] = config, point
     used |= here
   if not found.configs:
