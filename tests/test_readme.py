@@ -63,6 +63,8 @@ def test_flags_on_the_pages_exist(page):
   known |= {'flagfile', 'help', 'helpfull', 'describe'}
   for path in (_ROOT / 'experiments').glob('*.py'):
     known |= {*re.findall(r"DEFINE_\w+\(\s*'(\w+)'", path.read_text('utf-8'))}
+  # Flags of online.
+  known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
   known |= {'host', 'port', 'database', 'logdir', 'strict'}
   text = (_ROOT / page).read_text('utf-8')

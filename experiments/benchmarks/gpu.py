@@ -94,16 +94,7 @@ def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
     for network, variant in _WORK:
       if network not in names:
         continue
-      images = random_images.SHAPES[network]
-      data = pathlib.Path(folder, f'{network}.npz')
-      count = images.num_clients * images.per_client
-      random_images.write(data, images.shape, count)
-      config = random_images.config(
-        data, num_workers, images.num_clients, images.batch_size,
-        model=images.network, variant=variant, augment=images.augment,
-        num_rounds=2, client_optimizer=images.optimizer,
-        client_learning_rate=images.learning_rate,
-      )  # fmt: skip
+      config = random_images.config(network, variant, num_workers, folder)
       for row in _ROWS:
         if row.module != 'peers' and variant != 'deterministic':
           continue

@@ -60,14 +60,6 @@ def process_peak() -> float:
   return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def device_peak(worker: training.Worker) -> float:
-  """Returns the peak memory of a worker's GPU, or of this process, in MiB."""
-  if 'GPU' in worker.device:
-    info = tf.config.experimental.get_memory_info(worker.device)
-    return info['peak'] / 2**20
-  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
 def spread(values) -> str:
   """Returns `0.951 (0.947 to 0.958)`: the median and the extremes."""
   return f'{stats.median(values):.3f} ({min(values):.3f} to {max(values):.3f})'

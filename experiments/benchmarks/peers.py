@@ -11,7 +11,6 @@ import functools
 import importlib
 import importlib.util
 import math
-import pathlib
 import statistics as stats
 import tempfile
 from typing import Any
@@ -39,20 +38,14 @@ def run(
   num_clients: int,
 ) -> list[dict[str, Any]]:
   """Prints and returns a row for each peer; unavailable peers have dashes."""
-  work = random_images.SHAPES[name]
-  num_clients = num_clients or work.num_clients
-  images = num_clients * work.per_client
   with (
     tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder,
     contextlib.ExitStack() as stack,
   ):
-    data = pathlib.Path(folder, 'images.npz')
-    random_images.write(data, work.shape, images)
     config = random_images.config(
-      data, num_workers, num_clients, work.batch_size,
-      model=work.network, variant=variant, augment=work.augment, num_rounds=2,
-      client_optimizer=work.optimizer, client_learning_rate=work.learning_rate,
-    )  # fmt: skip
+      name, variant, num_workers, folder, num_clients
+    )
+    images = random_images.count(config)
     peers = {**_processes(config, stack), **_usual_apps(config, folder)}
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeats):
