@@ -99,27 +99,26 @@ def sweep(
     panels: Cells by panel, by line and by value of the setting.
     xlabel: Label of the setting, by panel.
   """
-  points, places = {}, {}
-  for panel, lines in panels.items():
-    for line, values in lines.items():
-      for x, cell in values.items():
-        point = f'{line} at {x:g}'
-        places[point] = line, x
-        points.setdefault(panel, {})[point] = cell
-  draw = {p: functools.partial(_swept, places, t) for p, t in xlabel.items()}
+  points = {
+    panel: {
+      f'{line} at {x:g}': cell
+      for line, values in lines.items()
+      for x, cell in values.items()
+    }
+    for panel, lines in panels.items()
+  }
+  draw = {p: functools.partial(_swept, text) for p, text in xlabel.items()}
   return Figure(paper, name, title, points, draw, seeds)
 
 
-def _swept(places, xlabel, runs):
+def _swept(xlabel, runs):
   lines = {}
   for point, directories in runs.items():
-    line, x = places[point]
+    line, _, x = point.rpartition(' at ')
     scores = [100 * _ACCURACY(directory) for directory in directories]
     # A run that diverged has no score.
     if scores := [score for score in scores if math.isfinite(score)]:
-      lines.setdefault(line, {})[x] = scores
-  if not lines:
-    raise ValueError('no run ended with a score')
+      lines.setdefault(line, {})[float(x)] = scores
   return plots.sweep(lines, xlabel, cells_lib.ACCURACY.label)
 
 
@@ -132,13 +131,9 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
     f'{" or ".join(data)}; {tasks[0].scale} scale; '
     f'seeds {", ".join(map(str, seeds))}{f": {of_seeds}" if seeds[1:] else ""}',
   ]
-  is_smoke = tasks[0].scale == 'smoke'
-  if is_smoke:
+  if tasks[0].scale == 'smoke':
     lines.append(cells_lib.SMOKE)
   # About 15 characters of this size fit in an inch.
   width = int(15 * drawn.get_figwidth())
-  drawn.suptitle(
-    '\n'.join(part for line in lines for part in textwrap.wrap(line, width)),
-    fontsize=9,
-    color='#B00020' if is_smoke else 'black',
-  )
+  wrapped = ['\n'.join(textwrap.wrap(line, width)) for line in lines]
+  drawn.suptitle('\n'.join(wrapped), fontsize=9)
