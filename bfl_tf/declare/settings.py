@@ -156,9 +156,10 @@ class SettingSpec:
       raise ValueError(f'--{flag}={value!r} must be {what}.')
     if self.setting.choices:
       registry.check_choice(flag, str(value), self.setting.choices)
-    most = math.inf if self.kind is float else 2**31
+    is_float = self.kind is float
+    most, text = (math.inf, 'finite') if is_float else (2**31, 'below 2^31')
     if not isinstance(value, str) and not abs(value) < most:
-      raise ValueError(f'--{flag}={value} must be a number below {most}.')
+      raise ValueError(f'--{flag}={value} must be {text}.')
     for name, (words, holds) in _BOUNDS.items():
       bound = getattr(self.setting, name)
       if bound is not None and not holds(value, bound):

@@ -358,7 +358,21 @@ def write(
   folder = root / scale / claims[0].paper.name
   folder.mkdir(parents=True, exist_ok=True)
   found = judge(claims, scale, of_runs(scale, root), folder)
-  tables.write_csv(folder / 'claims.csv', _values(claims, scale, root))
+  rows = {}
+  for claim in claims:
+    for one, seed in itertools.product(claim.comparisons, claim.seeds[scale]):
+      for cell in one.cells:
+        task = Task(cell, scale, seed, root)
+        key = cell.home(scale), cell.predictor, one.measure.label, seed
+        if key in rows or not task.is_done:
+          continue
+        summary = run_files.read_summary(task.directory)
+        rows[key] = {
+          **dict(zip(('cell', 'predictor', 'measure', 'seed'), key)),
+          'value': one.measure(task),
+          'train_seconds': summary.get('train_seconds'),
+        }
+  tables.write_csv(folder / 'claims.csv', [rows[key] for key in sorted(rows)])
   return found
 
 
@@ -371,22 +385,3 @@ def judge(
   files.write_text(folder / 'claims.txt', '\n\n'.join([*texts, '']))
   tables.write_csv(folder / 'verdicts.csv', [*itertools.chain(*rows)])
   return verdicts, texts
-
-
-def _values(claims, scale, root):
-  rows = {}
-  for claim in claims:
-    for one, seed in itertools.product(claim.comparisons, claim.seeds[scale]):
-      for cell in one.cells:
-        task = Task(cell, scale, seed, root)
-        key = cell.home(scale), cell.predictor, one.measure.label, seed
-        if key in rows or not task.is_done:
-          continue
-        rows[key] = {
-          **dict(zip(('cell', 'predictor', 'measure', 'seed'), key)),
-          'value': one.measure(task),
-          'train_seconds': run_files.read_summary(task.directory).get(
-            'train_seconds'
-          ),
-        }
-  return [rows[key] for key in sorted(rows)]
