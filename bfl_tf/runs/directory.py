@@ -148,13 +148,16 @@ class RunDirectory:
       if obstacle:
         return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
     elif differ:
-      return f'it was begun with {run_config.shown(config, theirs)}'
-    changed = run_config.changed(self.path, config)
-    if changed:
-      names = ', '.join(changed)
-      if '__main__:' in names:
-        return f'{names} is in another script: move the code to a module'
-      return f'the file or code that {names} names has changed'
+      # Without settings of a method that only one of the runs has.
+      ours = run_config.identity(config)
+      flags = [
+        f'--{name}={text}'
+        for name, text in run_config.identity(theirs).items()
+        if ours.get(name, text) != text
+      ]
+      return f'it was begun with {" ".join(flags)}'
+    if changed := ', '.join(run_config.changed(self.path, config)):
+      return f'the file or code that {changed} names has changed'
     return None
 
   def _check_writable(self):

@@ -111,20 +111,6 @@ def differences(ours: Config, theirs: Config) -> list[str]:
   return sorted({name for name, _ in differ})
 
 
-def shown(ours: Config, theirs: Config) -> str:
-  """Returns the flags of another run that differ from ours, as typed.
-
-  Settings of a method in only one of the runs are omitted, because the flag of
-  the method also differs.
-  """
-  known = identity(ours)
-  return ' '.join(
-    f'--{name}={text}'
-    for name, text in identity(theirs).items()
-    if known.get(name, text) != text
-  )
-
-
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:
   """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
   text = (pathlib.Path(run_dir) / run_files.FLAGS).read_text('utf-8')
