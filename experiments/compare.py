@@ -152,7 +152,10 @@ def check(
   baseline = _BASELINE.value
   if baseline not in ('', *named) and '=' not in baseline:
     baseline = f'method={baseline}'
-  baseline = ' '.join(labels.get(word, word) for word in baseline.split())
+  for flag, label in labels.items():
+    key = flag.partition('=')[0]
+    words = baseline.split()
+    baseline = ' '.join(f'{key}={label}' if w == flag else w for w in words)
   comparison_lib.baselines(named, baseline, more)
   _margins()
   return named, baseline

@@ -59,10 +59,10 @@ def named(
   groups = [
     dataclasses.replace(
       group,
-      settings=dict(
-        of_values.get(f'{key}={value}', f'{key}={value}').split('=', 1)
+      settings={
+        key: of_values.get(f'{key}={value}', value)
         for key, value in group.settings.items()
-      ),
+      },
     )
     for group in groups
   ]
@@ -93,14 +93,14 @@ def named(
 def labels(
   groups: Sequence[groups_lib.Group], names: Sequence[str]
 ) -> dict[str, str]:
-  """Returns the new text of flags such as `method=fedavg` of several groups."""
+  """Returns new values by flag, such as `method=fedavg` of several groups."""
   labels_by_flag = {}
   for text in names:
     flag, _, label = text.rpartition(':')
     key, _, value = flag.partition('=')
     having = [each for each in groups if each.settings.get(key) == value]
     if len(having) > 1 and label:
-      labels_by_flag[flag] = f'{key}={label}'
+      labels_by_flag[flag] = label
   return labels_by_flag
 
 

@@ -154,7 +154,7 @@ def test_a_flag_of_several_settings_is_renamed_in_all():
   ]
   names = ['method=fedavg:FedAvg', 'method=fedavgm partition=iid:M']
   found = comparison.labels(groups, names)
-  assert found == {'method=fedavg': 'method=FedAvg'}
+  assert found == {'method=fedavg': 'FedAvg'}
   assert [*comparison.named(groups, names)][1:3] == [
     'method=FedAvg partition=shards', 'M',
   ]  # fmt: skip
