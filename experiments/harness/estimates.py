@@ -1,6 +1,7 @@
 """Tasks to run, their status, and the time that they will take."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
 import os
 import pathlib
 import re
@@ -131,5 +132,5 @@ def described(runs: Sequence[RunSpec], jobs: int) -> str:
   ]
   if not (left and seconds):
     return text
-  time = progress.time_left(seconds, left) / min(jobs, left)
+  time = progress.time_left(seconds, math.ceil(left / jobs))
   return f'{text}; about {time} of training for the others'
