@@ -6,20 +6,14 @@ round: images per second of a federated round, without evaluation and
 checkpoints. The round is compared with the bare compiled training step on a
 resident batch. Both use the same workers and are measured in turn.
 
-ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
-samples) on 10 000 images, compared with bare forward passes. The distillation
-step is compared with the bare training step.
-
 peers: images per second of a round: ours, ours in mixed precision, PyTorch as
 an expert writes it, pfl-research, a PyTorch loop, Keras' `fit` per client, and
 typical Flower apps. Each has --num_workers processes, devices or threads; they
-are measured in turn. --output_dir gets a table, peers.csv, and a chart,
-peers.png.
+are measured in turn. The table is written to peers.csv in --output_dir.
 
 growth: seconds and peak memory by number of clients (round), weights (pooling),
-samples and teachers (prediction), with fitted exponents. Also the time of a
-round's clients on 8, 64 and 512 devices. The table is written to growth.csv in
---output_dir, the chart to growth.png.
+samples and teachers (prediction), with fitted exponents. The table is written
+to growth.csv in --output_dir.
 
 gpu: images per second of a round on a GPU, in one table: ours in float32 and
 TensorFloat-32, compiled with XLA and not, with one and four clients per device;
@@ -34,9 +28,10 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training
+from bfl_tf.declare import registry
+from bfl_tf.runs import tables
 from experiments import command_line
 from experiments.benchmarks import (
-  ensemble,
   gpu,
   growth,
   peers,
@@ -47,7 +42,7 @@ from experiments.benchmarks import (
 _CASE = flags.DEFINE_string(
   'case',
   'round',
-  'Benchmark to run. One of: round, ensemble, peers, growth, gpu.',
+  'Benchmark to run. One of: round, peers, growth, gpu.',
 )
 _REPEATS = flags.DEFINE_integer(
   'repeats', 5, 'Number of measurements; the median is reported.', lower_bound=1
@@ -74,7 +69,7 @@ _VARIANT = flags.DEFINE_enum(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
   None,
-  'Directory of the table and the chart of --case=peers and growth.',
+  'Directory of the table of --case=peers and growth.',
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
@@ -89,26 +84,13 @@ _NUM_PARAMS = flags.DEFINE_integer(
   'Largest number of weights for --case=growth; empty: 100000000.',
   lower_bound=1,
 )
-_NUM_BATCHES = flags.DEFINE_integer(
-  'num_batches',
-  0,
-  'Maximum number of steps per client and round for --case=peers; 0 for all.',
-  lower_bound=0,
-)
 
 
 def main() -> None:
   """Runs the case of the flag `--case`."""
-  if _CASE.value not in _CASES:
-    *names, last = _CASES
-    command_line.fail(
-      f'--case={_CASE.value}: choose {", ".join(names)} or {last}.'
-    )
+  registry.check_choice('case', _CASE.value, _CASES)
   for name in _MODELS.value or ():
-    if name not in random_images.SHAPES:
-      command_line.fail(
-        f'--models takes {", ".join(random_images.SHAPES)}, not {name}.'
-      )
+    registry.check_choice('models', name, random_images.SHAPES)
   if _OUTPUT_DIR.value:
     pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
   training.configure(_NUM_WORKERS.value)
@@ -125,32 +107,26 @@ def _variants():
   return [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
 
 
-def _ensemble(workers, repeats):
-  for name in _MODELS.value or ('resnet20', 'lenet5'):
-    ensemble.run(name, workers, repeats)
-
-
 def _peers(workers, repeats):
-  clients, batches = _NUM_CLIENTS.value or 0, _NUM_BATCHES.value
-  rows = []
-  for name in _MODELS.value or (
-    'resnet20',
-    'lenet5',
-    'lenet5_cifar10',
-    'pfl_cnn',
-  ):
+  clients, rows = _NUM_CLIENTS.value or 0, []
+  names = ('resnet20', 'lenet5', 'lenet5_cifar10', 'pfl_cnn')
+  for name in _MODELS.value or names:
     for variant in _variants():
-      rows += peers.run(name, variant, workers, repeats, clients, batches)
-  if _OUTPUT_DIR.value:
-    peers.write(pathlib.Path(_OUTPUT_DIR.value), rows)
+      rows += peers.run(name, variant, workers, repeats, clients)
+  _write('peers', rows)
 
 
 def _growth(workers, repeats):
   rows = growth.run(
     workers, repeats, _NUM_CLIENTS.value or 10_000, _NUM_PARAMS.value or 10**8
   )
+  _write('growth', rows)
+
+
+def _write(name, rows):
   if _OUTPUT_DIR.value:
-    growth.write(pathlib.Path(_OUTPUT_DIR.value), rows)
+    folder = pathlib.Path(_OUTPUT_DIR.value)
+    tables.write_csv(folder / f'{name}.csv', rows)
 
 
 def _gpu(workers, repeats):
@@ -160,7 +136,6 @@ def _gpu(workers, repeats):
 
 _CASES: dict[str, Callable[[int, int], None]] = {
   'round': _round,
-  'ensemble': _ensemble,
   'peers': _peers,
   'growth': _growth,
   'gpu': _gpu,

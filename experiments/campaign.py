@@ -24,13 +24,6 @@ from experiments.harness import cells
 _COUNT = flags.DEFINE_integer(
   'count', 10, 'Number of killed runs.', lower_bound=1
 )
-_SEED = flags.DEFINE_integer(
-  'seed', 0, 'Random seed of the moments of the kills.', lower_bound=0
-)
-_FOLDER = flags.DEFINE_string(
-  'folder', 'runs/campaign', 'Directory of the runs.'
-)
-
 _NUM_ROUNDS = 5
 _SMALL = f"""
 --dataset=digits --noaugment --partition=iid --num_clients=4 --local_epochs=1
@@ -63,9 +56,9 @@ _MOMENTS = (
 
 def main() -> int:
   """Kills runs `--count` times; prints the kills per preset and failures."""
-  folder = pathlib.Path(_FOLDER.value)
+  folder = pathlib.Path('runs/campaign')
   folder.mkdir(parents=True, exist_ok=True)
-  rng = seeds.generator(_SEED.value, 'campaign_kills', 0)
+  rng = seeds.generator(0, 'campaign_kills', 0)
   wanted, seconds = {}, {}
   for name in _CHANGES:
     started = time.monotonic()
@@ -84,10 +77,8 @@ def main() -> int:
       broken.append(f'broken: {run}: {differ}')
     else:
       shutil.rmtree(run)
-  print('\n'.join([*(f'{name}: {n} kills' for name, n in kills.items())]))
-  print(
-    '\n'.join([*broken, f'{sum(kills.values())} kills, {len(broken)} broke'])
-  )
+  lines = [*(f'{name}: {n} kills' for name, n in kills.items()), *broken]
+  print(*lines, f'{len(broken)} runs broke', sep='\n')
   return int(bool(broken))
 
 

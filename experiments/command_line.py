@@ -10,11 +10,9 @@ import dataclasses
 import errno
 import functools
 import inspect
-import io
 import os
 import pathlib
 import re
-import select
 import signal
 import sys
 import traceback
@@ -77,7 +75,6 @@ def main(function: Callable[..., int | None]) -> None:
   Args:
     function: Function without parameters, or with one for positional arguments.
   """
-  encodable()
   takes_words = bool(inspect.signature(function).parameters)
 
   def body(arguments: Sequence[str]) -> int | None:
@@ -124,18 +121,9 @@ def main(function: Callable[..., int | None]) -> None:
   try:
     app.run(body, flags_parser=functools.partial(_parse, module))
   except BrokenPipeError:
-    if _is_read():
-      raise  # The error is from another pipe.
     # Python flushes the remaining output once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
-
-
-def encodable() -> None:
-  """Prints characters that the terminal cannot encode as escapes."""
-  for stream in (sys.stdout, sys.stderr):
-    if isinstance(stream, io.TextIOWrapper):
-      stream.reconfigure(errors='backslashreplace')
 
 
 def _is_ours(error):
@@ -208,27 +196,9 @@ def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
 def terminable() -> None:
   """Makes SIGTERM end the program like Ctrl-C, within a few seconds."""
   signal.signal(signal.SIGTERM, _terminate)
-  signal.signal(signal.SIGALRM, _end)
-
-
-def _is_read() -> bool:
-  """Returns whether the reader of the output, such as `head`, still runs."""
-  ends = select.poll()
-  try:
-    ends.register(sys.stdout.fileno(), select.POLLOUT)
-  except (AttributeError, OSError):  # stdout is None or has no descriptor.
-    return True
-  return not any(
-    event & (select.POLLERR | select.POLLHUP) for _, event in ends.poll(0)
-  )
-
-
-def _end(*unused):
   # A compiled computation cannot be interrupted. Checkpoints are complete.
-  _end_with(
-    'terminated during a computation: the same command continues from the '
-    'last checkpoint'
-  )
+  text = 'terminated: the same command continues from the last checkpoint'
+  signal.signal(signal.SIGALRM, lambda *unused: _end_with(text))
 
 
 def _end_with(text) -> typing.NoReturn:
@@ -254,12 +224,7 @@ def _parse(module, arguments):
       known = catalog.known_settings()
       rest, given = flagfile.split(flags.FLAGS, arguments, known)
       _given.texts, _given.typed = given.texts, given.typed
-    words = flags.FLAGS(rest)
-    for name, value in flags.FLAGS.flag_values_dict().items():
-      # No comparison with a bound rejects NaN.
-      if isinstance(value, float) and value != value:
-        fail(f'--{name}={value} must be a number.')
-    return words
+    return flags.FLAGS(rest)
   except flags.Error as error:
     # Our own hint replaces absl's suggestion.
     text = ' '.join(str(error).partition('. Did you mean')[0].split())

@@ -100,21 +100,15 @@ def report(
   Args:
     more: Flags of a grid, which are columns in place of those that differ.
   """
-  groups = check(found, folder, more)
-  lines = comparison_lib.rows(
-    groups, _SCORES.value, _BASELINE.value, more, _margins()
-  )
-  keys = list(more) or groups_lib.differing([*groups.values()])
-  labels = comparison_lib.labels([*groups.values()], _NAMES.value)
-  lines = [comparison_lib.labelled(line, labels) for line in lines]
-  shown = [] if len(labels) < len(_NAMES.value) else keys
+  groups, baseline = check(found, folder, more)
+  lines = comparison_lib.rows(groups, _SCORES.value, baseline, more, _margins())
+  shown = list(more) or groups_lib.differing([*groups.values()])
+  if len(comparison_lib.labels(found, _NAMES.value)) < len(_NAMES.value):
+    shown = []  # Some settings have names.
   table = comparison_lib.cells(lines, shown)
-  named = {comparison_lib.renamed(n, labels): g for n, g in groups.items()}
-  figures = dict(_drawn(named)) if folder else {}
+  figures = dict(_drawn(groups)) if folder else {}
   is_tested = any(line.get('p_value') is not None for line in lines)
-  caption = _caption(groups, is_tested)
-  for flag, label in labels.items():
-    caption = caption.replace(flag, label)
+  caption = _caption(groups, is_tested, baseline)
   text = f'{tables_lib.markdown(table)}\n{caption}'
   for part in tables_lib.narrow(table, table[0].index('seeds') + 1):
     print(tables_lib.markdown(part))
@@ -143,16 +137,28 @@ def check(
   groups: Sequence[groups_lib.Group],
   folder: pathlib.Path | None,
   more: Sequence[str] = (),
-) -> dict[str, groups_lib.Group]:
-  """Returns the groups by name; a ValueError names a flag that is wrong."""
+) -> tuple[dict[str, groups_lib.Group], str]:
+  """Returns the groups by name, and the baseline in their flags.
+
+  Raises:
+    ValueError: A flag is wrong.
+  """
   for name in _FIGURES.value:
     registry.check_choice('figures', name, _DRAWN)
   if folder and (folder / run_files.FLAGS).exists():
     raise ValueError(f'{folder} holds a run: choose another directory.')
-  groups = comparison_lib.named(groups, _NAMES.value, more)
-  comparison_lib.baselines(groups, _BASELINE.value, more)
+  labels = comparison_lib.labels(groups, _NAMES.value)
+  named = comparison_lib.named(groups, _NAMES.value, more)
+  baseline = _BASELINE.value
+  if baseline not in ('', *named) and '=' not in baseline:
+    baseline = f'method={baseline}'
+  for flag, label in labels.items():
+    key = flag.partition('=')[0]
+    words = baseline.split()
+    baseline = ' '.join(f'{key}={label}' if w == flag else w for w in words)
+  comparison_lib.baselines(named, baseline, more)
   _margins()
-  return groups
+  return named, baseline
 
 
 def _margins() -> dict[str, float]:
@@ -172,16 +178,16 @@ def _margins() -> dict[str, float]:
   return found
 
 
-def _caption(groups, is_tested):
+def _caption(groups, is_tested, baseline):
   text = 'One seed per setting.'
   most = max(len(group.scores) for group in groups.values())
   if most > 1:
     text = f'Mean ± standard error over {most} seeds.'
-  if _BASELINE.value and not is_tested:
+  if baseline and not is_tested:
     text += ' There is no test: it needs two seeds that settings share.'
-  elif _BASELINE.value:
+  elif baseline:
     text += (
-      f' * differs from {_BASELINE.value} on the same task: '
+      f' * differs from {baseline} on the same task: '
       "Student's test on the differences over seeds, two-sided at "
       f'{significance.LEVEL:.0%}, corrected by Holm over the settings with the '
       'same baseline.'
@@ -199,30 +205,27 @@ def _caption(groups, is_tested):
 def _drawn(
   groups: Mapping[str, groups_lib.Group],
 ) -> Iterator[tuple[str, Figure]]:
-  """Yields figures by name; omits those for which a run lacks data."""
-  directories = {
-    name: group.directories() for name, group in groups.items() if group.runs
+  """Yields figures by name; omits runs without the file of a figure."""
+  needs = {
+    'learning_curves': lambda run: True,
+    'personal_scores': lambda run: (run / run_files.PERSONAL).exists(),
   }
-  whole: dict[str, list[pathlib.Path]] = {}
-  for name, runs in directories.items():
-    for run in runs:
-      if not (run / run_files.PREDICTIONS).exists():
-        print(f'{run} has no predictions: some figures omit it')
-      elif not recorded.is_numeric(run):
-        # The other figures are of classes.
-        whole.setdefault(name, []).append(run)
-
-  personal = {
-    name: of
-    for name, runs in directories.items()
-    if (of := [run for run in runs if (run / run_files.PERSONAL).exists()])
-  }
-  shown_in = {'learning_curves': directories, 'personal_scores': personal}
   for name in _FIGURES.value:
-    shown = shown_in.get(name, whole)
+    has_data = needs.get(name, _has_classes)
+    shown = {
+      label: runs
+      for label, group in groups.items()
+      if (runs := [run for run in group.directories() if has_data(run)])
+    }
     if shown:
       for end, some in comparison.facets(shown, catalog.of_task()).items():
         yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)
+
+
+def _has_classes(run):
+  """Returns whether a run has predictions of classes."""
+  path = run / run_files.PREDICTIONS
+  return path.exists() and not recorded.is_numeric(run)
 
 
 if __name__ == '__main__':

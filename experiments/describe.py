@@ -85,7 +85,12 @@ def _method(name):
     method = named_method.read(name)
     text = '\n'.join(_flags_of(method))
     texts = [f'--method={name}\n\n{text}\n\nIts components:']
-    found = _components(method.flags)
+    chosen = [key for key in method.flags if key in fields.ROLES]
+    roles = fields.roles_of(method.flags, chosen)
+    found = [
+      (each.requested_name, [each.role], each.factory)
+      for each in selection.Selection(roles, {}).methods
+    ]
   if not (texts or found):
     known = {known for known, *_ in _methods()} | {*NAMED}
     registry.check_choice('describe', name, sorted(known))
@@ -103,15 +108,6 @@ def _flags_of(method) -> Iterator[str]:
   for key in ('needs', 'tune'):
     if pairs := getattr(method, key).items():
       yield f'--{key}={",".join(f"{flag}={text}" for flag, text in pairs)}'
-
-
-def _components(flags_of):
-  """Returns the name, role and factory of each component of a method."""
-  roles = fields.roles_of(flags_of, [k for k in flags_of if k in fields.ROLES])
-  return [
-    (method.requested_name, [method.role], method.factory)
-    for method in selection.Selection(roles, {}).methods
-  ]
 
 
 def _methods() -> list[tuple[str, list[str], Any]]:

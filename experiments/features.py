@@ -67,7 +67,11 @@ def main() -> None:
     trained = analysis.load(run)
     name = _DATASET.value or trained.config.dataset
     path = finished.output(_OUTPUT.value, '.npz', name)
-    found = _features(trained, name)
+    splits = {
+      'train_split': _TRAIN_SPLIT.value, 'test_split': _TEST_SPLIT.value,
+    }  # fmt: skip
+    dataset = features.read(trained.config, name, **splits)
+    found = features.of_dataset(trained, dataset)
     path.parent.mkdir(parents=True, exist_ok=True)
   with files.replacing(path) as new, new.open('wb') as file:
     np.savez_compressed(file, **found)
@@ -94,16 +98,6 @@ def _of_network(name, parts):
     flag='dataset',
   )
   return {'x_train': compute(images)}
-
-
-def _features(trained, name):
-  dataset = features.read(
-    trained.config,
-    name,
-    train_split=_TRAIN_SPLIT.value,
-    test_split=_TEST_SPLIT.value,
-  )
-  return features.of_dataset(trained, dataset)
 
 
 if __name__ == '__main__':

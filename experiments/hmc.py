@@ -48,13 +48,20 @@ def main() -> None:
   folder.mkdir(parents=True, exist_ok=True)
   compared = toy.compare(fitted, _SEED.value, _NUM_DRAWS.value)
   rows = _rows(compared)
-  _write(folder, rows, compared)
+  with (folder / 'hmc.csv').open('w', newline='', encoding='utf-8') as file:
+    csv.writer(file).writerows([('quantity', 'value'), *rows])
+  points = planes.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
+  for name, draw in (('plane', planes.plane), ('surface', planes.surface)):
+    draw(points).savefig(folder / f'hmc_{name}.png', dpi=100)
   for name, value in rows:
     print(f'{name:54} {value}')
 
 
 def _rows(compared):
   ratio = compared.deviation / compared.halves
+  chains = compared.chains
+  r_hat, sizes = chains.r_hat(), chains.effective_size()
+  shape = ' x '.join(map(str, chains.samples.shape))
   return [
     ('mean deviation of SWAG and HMC draws', f'{compared.deviation:.3e}'),
     ('mean deviation of two halves of HMC', f'{compared.halves:.3e}'),
@@ -69,34 +76,15 @@ def _rows(compared):
       'deviation of SWAG is at most twice that of the halves',
       'holds' if ratio <= 2 else 'does not hold',
     ),
-    *_chain_rows(compared.chains),
-  ]
-
-
-def _chain_rows(found):
-  r_hat, sizes = found.r_hat(), found.effective_size()
-  num_chains, samples, dimension = found.samples.shape
-  return [
-    (
-      'subspace: chains x draws x dimension',
-      f'{num_chains} x {samples} x {dimension}',
-    ),
-    ('subspace: mean acceptance', f'{found.accepted.mean():.3f}'),
-    ('subspace: step sizes', ', '.join(f'{s:.2e}' for s in found.step_size)),
+    ('subspace: chains x draws x dimension', shape),
+    ('subspace: mean acceptance', f'{chains.accepted.mean():.3f}'),
+    ('subspace: step sizes', ', '.join(f'{s:.2e}' for s in chains.step_size)),
     ('subspace: R-hat, median', f'{np.median(r_hat):.3f}'),
     ('subspace: R-hat, largest', f'{r_hat.max():.3f}'),
     ('subspace: fraction with R-hat below 1.1', f'{np.mean(r_hat < 1.1):.3f}'),
     ('subspace: effective size, median', f'{np.median(sizes):.1f}'),
     ('subspace: effective size, smallest', f'{sizes.min():.1f}'),
   ]
-
-
-def _write(folder, rows, compared):
-  with (folder / 'hmc.csv').open('w', newline='', encoding='utf-8') as file:
-    csv.writer(file).writerows([('quantity', 'value'), *rows])
-  points = planes.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
-  for name, draw in (('plane', planes.plane), ('surface', planes.surface)):
-    draw(points).savefig(folder / f'hmc_{name}.png', dpi=100)
 
 
 if __name__ == '__main__':

@@ -94,14 +94,6 @@ def visits(site: str, number: int, seed: int, purpose: str) -> pd.DataFrame:
   return found
 
 
-def against_truth(
-  log_odds: np.ndarray, true_risk: np.ndarray
-) -> tuple[float, float]:
-  """Returns slope and intercept of the true log odds on the predicted ones."""
-  slope, intercept = np.polyfit(log_odds, special.logit(true_risk), 1)
-  return float(slope), float(intercept)
-
-
 def compare(table: pd.DataFrame) -> pd.DataFrame:
   """Returns the distance of predictions from the true risks, by hospital."""
   rows = {}
@@ -109,7 +101,10 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
   for name, part in parts:
     p = part.probability_yes.to_numpy()
     both = np.stack([1 - p, p], 1)
-    slope, intercept = against_truth(risk.log_odds(both, 1), part.true_risk)
+    # The true log odds are regressed on the predicted ones.
+    slope, intercept = np.polyfit(
+      risk.log_odds(both, 1), special.logit(part.true_risk), 1
+    )
     rows[name] = {
       'visits': len(part),
       'true_risk': part.true_risk.mean(),

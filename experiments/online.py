@@ -33,36 +33,26 @@ def main() -> None:
   path = finished.path()
   if len(wanted) != 1:
     command_line.fail('give one of --add, --replace, --remove.')
-  try:
-    result, scores = _changed(path, wanted[0])
-  except federation.StoppedError as error:
-    # A full disk is not a wrong flag.
-    full = isinstance(error, federation.MachineError)
-    command_line.fail(error, code=1 if full else 2)
-  info = result.info
-  print(f'clients  {", ".join(map(str, sorted(online.members(result.state))))}')
-  print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
-  for name in ('accuracy', 'rmse', 'nll', 'ece'):
-    if name in scores:
-      print(f'{name:8} {metrics.as_text(scores[name])}')
-
-
-def _changed(path, change):
   trained = analysis.load(path)
   run_config.check_unchanged(path, trained.config)
   # Without the lock, a concurrent change could be lost.
   with finished.locked(path):
     changed = path / run_files.ONLINE
     before = checkpoints.restore(changed) or trained.state
-    online.members(before)
-    experiment = federation.Experiment.build(trained.config)
-    result = online.apply(experiment, before, change)
-    scores = evaluation.evaluate(experiment, result, last=True).scores
     try:
-      checkpoints.save(result.state, changed)
-    except OSError as error:
-      raise federation.MachineError(f'{error}: nothing is changed') from error
-  return result, scores
+      online.members(before)
+      experiment = federation.Experiment.build(trained.config)
+      result = online.apply(experiment, before, wanted[0])
+    except federation.StoppedError as error:
+      command_line.fail(error)
+    scores = evaluation.evaluate(experiment, result, last=True).scores
+    checkpoints.save(result.state, changed)
+  info = result.info
+  print(f'clients  {", ".join(map(str, sorted(online.members(result.state))))}')
+  print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
+  for name in ('accuracy', 'rmse', 'nll', 'ece'):
+    if name in scores:
+      print(f'{name:8} {metrics.as_text(scores[name])}')
 
 
 if __name__ == '__main__':

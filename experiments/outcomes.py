@@ -3,6 +3,7 @@
 import csv
 import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ def of(path: str | os.PathLike) -> tuple[Any, ...]:
   path = pathlib.Path(path)
   with open(path / run_files.METRICS, newline='', encoding='utf-8') as file:
     header, *rows = csv.reader(file)
-  kept = [i for i, name in enumerate(header) if not _of_the_machine(name)]
+  machine = re.compile(r'.*_seconds|peak_memory.*')
+  kept = [i for i, name in enumerate(header) if not machine.fullmatch(name)]
   with np.load(path / run_files.PREDICTIONS) as archive:
     arrays = {name: archive[name].tobytes() for name in archive.files}
   summary = run_files.read_summary(path)
@@ -28,7 +30,3 @@ def difference(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> str:
   names = ('metrics.csv', 'predictions.npz', 'summary.json', 'summary.json')
   differ = [n for n, a, b in zip(names, found, wanted) if a != b]
   return ', '.join(dict.fromkeys(differ))
-
-
-def _of_the_machine(column):
-  return column.endswith('_seconds') or column.startswith('peak_memory')

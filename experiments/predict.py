@@ -8,17 +8,17 @@ matched by name; an .npz file must contain x. Exit code 2: a flag, a file or a
 cell is wrong, and nothing was written.
 """
 
-from collections.abc import Iterator, Sequence
-import csv
+from collections.abc import Sequence
 import dataclasses
 import pathlib
 import shlex
 
 from absl import flags
 import numpy as np
+import pandas as pd
 
 from bfl_tf import data, files
-from bfl_tf.analysis import model, prediction_sets, risk
+from bfl_tf.analysis import prediction_sets, risk
 from bfl_tf.config import flagfile
 from bfl_tf.config.config import FIELDS
 from bfl_tf.data import csv_files, encoding, names, npz
@@ -69,8 +69,6 @@ _FORMAT = {name: FIELDS[name] for name in data.FORMAT}
 flagfile.define_fields(flags.FLAGS, _FORMAT)
 flags.adopt_module_key_flags(flagfile)
 _ARRAYS = ('x', 'x_test')
-# Number of rows whose texts are in memory.
-_CHUNK = 10_000
 # Levels of the interval of a probability, and of computed limits.
 _INTERVAL, _USUAL = (0.05, 0.95), (0.005, 0.995)
 
@@ -98,39 +96,30 @@ def main() -> None:
       f'The risk of {trained.named(trained.risk.event)} is recalibrated by '
       f'{trained.risk.recalibrate}, for {_SITE.value or "all sites"}'
     )
-  prediction = _predict(trained, x)
-  # A row of the table has the number of its line; the header is row 1.
-  errors = [bad.get(row, '') for row in range(2, len(x) + 2)]
-  far = 0
-
-  def chunks() -> Iterator[dict[str, Sequence]]:
-    nonlocal far
-    for start in range(0, len(x), _CHUNK):
-      rows = slice(start, start + _CHUNK)
-      part = model.take(prediction, rows)
-      found = _columns(trained, sets, part, x[rows])
-      if limits:
-        found['warning'] = _warnings(trained, limits, x[rows])
-      if _KEEP_BAD.value:
-        found = {
-          name: ['' if bad else v for v, bad in zip(values, errors[rows])]
-          for name, values in found.items()
-        }
-        found['error'] = errors[rows]
-      for name in found.keys() & kept.keys():
-        raise ValueError(
-          f'--keep_columns={name}: the output already has this column.'
-        )
-      far += sum(int(each or 0) for each in found['out_of_range'])
-      yield {name: of[rows] for name, of in kept.items()} | found
-
-  _write(path, chunks())
+  try:
+    prediction = trained.predict(x, _SAMPLES.value)
+  except ValueError as error:
+    raise ValueError(f'--input={_INPUT.value}: {error}') from error
+  frame = pd.DataFrame(_columns(trained, sets, prediction, x))
+  if limits:
+    frame['warning'] = _warnings(trained, limits, x)
+  if _KEEP_BAD.value:
+    # A row of the table has the number of its line; the header is row 1.
+    frame.loc[[row - 2 for row in bad]] = np.nan
+    frame['error'] = [bad.get(row, '') for row in range(2, len(x) + 2)]
+  for name in kept.keys() & {*frame}:
+    raise ValueError(
+      f'--keep_columns={name}: the output already has this column.'
+    )
+  frame = pd.concat([pd.DataFrame(kept, index=frame.index), frame], axis=1)
+  with files.replacing(path) as new:
+    frame.to_csv(new, index=False, float_format='%.6g')
   if new_limits:
     files.write_text(pathlib.Path(_LIMITS.value), new_limits)
     print(f'limits in {_LIMITS.value}: keep this file at the site')
   if bad:
     print(f'rows that cannot be read: {len(bad)}; the column error says why')
-  if far:
+  if far := int(trained.is_out_of_range(x).sum()):
     remark = ', and their sets contain every label' if sets else ''
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '
@@ -157,9 +146,7 @@ def _read_sets(run, trained):
       remedy = 'the site has no calibration examples'
     print(f'The output has no prediction sets: {remedy}')
     return None
-  samples = _SAMPLES.value
-  same = trained.num_samples(samples) == sets.num_samples
-  if not same:
+  if trained.num_samples(_SAMPLES.value) != sets.num_samples:
     print(
       'The output has no prediction sets: they were calibrated for '
       'predictions without --num_mc_samples.'
@@ -179,29 +166,6 @@ def _read_sets(run, trained):
       number = sets.num_examples['']
       print(f'{what}: {number} calibration examples are too few')
   return sets
-
-
-def _write(path, chunks):
-  """Writes a temporary file and renames it."""
-  try:
-    with (
-      files.replacing(path) as new,
-      new.open('w', newline='', encoding='utf-8') as file,
-    ):
-      writer = csv.writer(file, lineterminator='\n')
-      for number, columns in enumerate(chunks):
-        if not number:
-          writer.writerow(columns)
-        writer.writerows(zip(*columns.values()))
-  except OSError as error:
-    raise ValueError(f'--output={path} cannot be written: {error}.') from error
-
-
-def _predict(trained, x):
-  try:
-    return trained.predict(x, _SAMPLES.value)
-  except ValueError as error:
-    raise ValueError(f'--input={_INPUT.value}: {error}') from error
 
 
 def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
@@ -227,8 +191,7 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
       widths = np.where(far, np.inf, half) * raw.scale
       columns[f'guaranteed_low_{level:g}'] = prediction.mean - widths
       columns[f'guaranteed_high_{level:g}'] = prediction.mean + widths
-    columns = {k: [f'{v:.6g}' for v in of] for k, of in columns.items()}
-    return columns | {'out_of_range': far.astype(int)}
+    return columns | {'out_of_range': far.astype(float)}
   columns = {
     'class': classes[prediction.probs.argmax(-1)],
     'probability': prediction.probs.max(-1),
@@ -248,9 +211,7 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
       at = trained.task.classes.index(name)
       columns[f'probability_{name}_q05'] = low[:, at]
       columns[f'probability_{name}_q95'] = high[:, at]
-  for name in list(columns)[1:]:
-    columns[name] = [f'{value:.6g}' for value in columns[name]]
-  columns['out_of_range'] = far.astype(int)
+  columns['out_of_range'] = far.astype(float)
   by_level = zip(sets.levels, sets.classes(raw.probs)) if sets else ()
   for level, members in by_level:
     rows = members | far[:, np.newaxis]
@@ -261,13 +222,11 @@ def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
 def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
   """Returns the limits by column, and the text of a new file of limits."""
   path, source = _LIMITS.value, _LIMITS_FROM.value
+  if source and (not path or pathlib.Path(path).exists()):
+    raise ValueError('--limits_from needs --limits, a new file to write.')
   if not path:
-    if source:
-      command_line.fail('--limits_from needs --limits, the file to write.')
     return {}, ''
   numbers = _numbers(trained)
-  if not numbers:
-    raise ValueError(f'--limits={path}: the run has no columns of numbers.')
   if not source:
     table = csv_files.read(f'--limits={path}', path)
     header = ['column', 'low', 'high']
@@ -286,10 +245,6 @@ def _read_limits(trained) -> tuple[dict[str, tuple[float, float]], str]:
         )
       limits[name] = tuple(ends)
     return limits, ''
-  if pathlib.Path(path).exists():
-    raise ValueError(
-      f'--limits={path} exists: remove --limits_from, or name a new file.'
-    )
   x = csv_files.rows_like(
     source, trained.task.features, f'--limits_from={source}',
     trained.config.notation,

@@ -122,11 +122,7 @@ def main() -> None:
 
 def _report(path, choice):
   run = loading.load_run(
-    path,
-    _ON_TEST.value,
-    _SETS.value,
-    _MIN_SITE_EXAMPLES.value,
-    _SETS_BY.value,
+    path, _ON_TEST.value, _SETS.value, _MIN_SITE_EXAMPLES.value, _SETS_BY.value
   )
   has_held = run.calibration is not None
   risk.check(choice, run.trained.task.classes, has_held)

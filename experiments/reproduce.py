@@ -24,7 +24,7 @@ from bfl_tf import training
 from bfl_tf.declare import registry
 from bfl_tf.runs import executor
 from experiments import command_line, papers
-from experiments.harness import cells, claims, estimates, figures, tables
+from experiments.harness import cells, claims, estimates
 
 _LIST = flags.DEFINE_boolean(
   'list',
@@ -89,11 +89,7 @@ def main() -> int | None:
 
 
 def _do():
-  if _SCALE.value not in cells.SCALES:
-    raise ValueError(
-      f'--scale={_SCALE.value} is unknown. Choose one of '
-      f'{", ".join(cells.SCALES)}.'
-    )
+  registry.check_choice('scale', _SCALE.value, cells.SCALES)
   root = pathlib.Path(_OUTPUT_DIR.value)
   chosen = _chosen('artifact', _ARTIFACT.value, papers.ARTIFACTS)
   claimed = _chosen('claim', _CLAIM.value, papers.CLAIMS)
@@ -104,8 +100,8 @@ def _do():
       ('Tables and figures (--artifact)', papers.ARTIFACTS),
       ('Claims (--claim)', papers.CLAIMS),
     ):
-      print(f'{kind}, {_SCALE.value} scale:')
-      print(estimates.listing(items, _SCALE.value, root), '\n')
+      print(f'{kind}, {_SCALE.value} scale:\n')
+      print(estimates.listing(items, _SCALE.value, root))
     print('Artifacts and claims share runs: each run is counted in every row.')
     return None
   if not chosen and not claimed:
@@ -118,7 +114,11 @@ def _do():
   if not (_RUN.value or root.is_dir()):
     raise ValueError(f'--output_dir={root} does not exist.')
   root.mkdir(parents=True, exist_ok=True)
-  failed = _execute(tasks) if _RUN.value else 0
+  failed = 0
+  if _RUN.value:
+    jobs = _JOBS.value or len(os.sched_getaffinity(0))
+    outcomes = executor.run_all(tasks, jobs)
+    failed = sum(outcome.status != 'done' for outcome in outcomes)
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = _judge(claimed, root)
   # The verdict of a claim already accounts for missing runs.
@@ -128,10 +128,7 @@ def _do():
 def _write(artifact, root):
   """Writes and prints a table or figure; returns the number of failures."""
   try:
-    if isinstance(artifact, tables.Table):
-      text, broken = tables.write(artifact, _SCALE.value, root), 0
-    else:
-      text, broken = figures.write(artifact, _SCALE.value, root)
+    text, broken = artifact.write(_SCALE.value, root)
   except (OSError, ValueError) as error:
     # An example is a data set that is not prepared.
     text, broken = f'{artifact.paper.name}/{artifact.name} failed: {error}', 1
@@ -169,12 +166,6 @@ def _tasks(wanted, root, seeds):
   return named
 
 
-def _execute(tasks):
-  jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  outcomes = executor.run_all(tasks, jobs)
-  return sum(outcome.status != 'done' for outcome in outcomes)
-
-
 def _chosen(kind, names, known):
   if names == ['all']:
     return list(known.values())
@@ -188,13 +179,12 @@ def _chosen(kind, names, known):
 def _seeds(wanted):
   if not _SEEDS.value:
     return None
-  text = ','.join(_SEEDS.value)
   planned = {seed for item in wanted for seed in item.seeds[_SCALE.value]}
   named = set(command_line.seeds(_SEEDS.value))
-  if not named or not named <= planned:
+  if not named <= planned:
     raise ValueError(
-      f'--seeds={text} must be among the seeds of {_SCALE.value} scale: '
-      f'{", ".join(map(str, sorted(planned)))}.'
+      f'--seeds={",".join(_SEEDS.value)} must be among those of {_SCALE.value} '
+      f'scale: {", ".join(map(str, sorted(planned)))}.'
     )
   return named
 

@@ -60,14 +60,10 @@ def page() -> str:
   introduction = PAGE.read_text('utf-8').partition(_MARK)[0]
   blocks = [
     f'\n## {made.__module__.removeprefix("bfl_tf.")}.{made.__name__}\n\n'
-    f'```python\n{_signatures(made)}```\n'
+    f'```python\n{"".join(_lines(made))}```\n'
     for made in _CLASSES
   ]
-  return introduction + _MARK + ''.join(blocks)
-
-
-def _signatures(made) -> str:
-  return re.sub(r'\n{3,}', '\n\n', ''.join(_lines(made)))
+  return introduction + _MARK + re.sub(r'\n{3,}', '\n\n', ''.join(blocks))
 
 
 def _lines(made) -> Iterator[str]:

@@ -25,24 +25,19 @@ _ON_TEST = finished.calibrate_on_test()
 _MIN_SITE_EXAMPLES = finished.min_site_examples()
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
-_OTHERS = {
-  distance: flags.DEFINE_list(distance, [], text)
-  for distance, text in (
-    (
-      'near',
-      'Data sets similar to the training data, such as cifar100 for CIFAR-10.',
-    ),
-    ('far', 'Data sets unlike the training data, such as mnist for CIFAR-10.'),
-  )
-}
+_NEAR = flags.DEFINE_list(
+  'near', [],
+  'Data sets similar to the training data, such as cifar100 for CIFAR-10.',
+)  # fmt: skip
+_FAR = flags.DEFINE_list(
+  'far', [],
+  'Data sets unlike the training data, such as mnist for CIFAR-10.',
+)  # fmt: skip
 _EXAMPLES = flags.DEFINE_integer(
   'num_examples',
   0,
   'Maximum number of examples per data set; 0 for all.',
   lower_bound=0,
-)
-_CORRUPT = flags.DEFINE_boolean(
-  'corrupt', True, 'Evaluate corrupted test images; only for uint8 images.'
 )
 
 
@@ -62,39 +57,33 @@ def _evaluate(path):
     list(others(run.dataset)),
     num_samples=_SAMPLES.value,
     num_examples=_EXAMPLES.value,
-    corrupt=_CORRUPT.value,
   )
   for remark in evaluated.remarks:
     print(remark)
   for name, rows in evaluated.tables.items():
     if rows and name != 'corruptions':
       print(f'{tables.table(rows)}\n')
+  found = evaluated.tables
   with tables.cleared(path / run_files.UNCERTAINTY) as folder:
-    _write(folder, evaluated.tables)
+    for name, rows in found.items():
+      if rows:
+        tables.write_csv(folder / f'{name}.csv', rows)
+    for name, figure in figures(found).items():
+      figure.savefig(folder / f'{name}.png')
+    text = json.dumps(uncertainty.scores_by_name(found), indent=2)
+    files.write_text(folder / run_files.SCORES, f'{text}\n')
   print(f'results in {path / run_files.UNCERTAINTY}')
-
-
-def _write(folder, found):
-  for name, rows in found.items():
-    if rows:
-      tables.write_csv(folder / f'{name}.csv', rows)
-  for name, figure in figures(found).items():
-    figure.savefig(folder / f'{name}.png')
-  files.write_text(
-    folder / run_files.SCORES,
-    json.dumps(uncertainty.scores_by_name(found), indent=2) + '\n',
-  )
 
 
 def others(dataset: data.Dataset):
   """Yields the data sets of the flags."""
   seen: set[tuple[str, str]] = set()
-  for distance, flag in _OTHERS.items():
+  for flag in (_NEAR, _FAR):
     for text in flag.value:
-      other = uncertainty.other(distance, text, dataset, _EXAMPLES.value)
+      other = uncertainty.other(flag.name, text, dataset, _EXAMPLES.value)
       if other[:2] in seen:
         raise ValueError(
-          f'--{distance}={text}: another data set has the name {other.name} '
+          f'--{flag.name}={text}: another data set has the name {other.name} '
           'too: rename one, or evaluate one at a time.'
         )
       seen.add(other[:2])

@@ -33,18 +33,12 @@ _LAYER = {unit: i for i, layer in enumerate(_LAYERS) for unit in layer}
 _ONLY = {'plots': {'files', 'metrics', 'run_files'}}
 
 
-def _sources() -> dict[str, list[str]]:
-  """Returns the modules' texts by unit; `__init__` is bfl_tf/__init__.py."""
-  units: dict[str, list[str]] = {}
-  for path in sorted(_PACKAGE.rglob('*.py')):
-    name = '.'.join(path.relative_to(_PACKAGE).with_suffix('').parts)
-    units.setdefault(_unit(name), []).append(path.read_text('utf-8'))
-  return units
-
-
-def _unit(name: str) -> str:
-  """Returns the package of a module."""
-  return name.partition('.')[0]
+# Texts of the modules by unit; `__init__` is bfl_tf/__init__.py.
+_SOURCES: dict[str, list[str]] = {}
+for _path in sorted(_PACKAGE.rglob('*.py')):
+  _name = _path.relative_to(_PACKAGE).with_suffix('').parts[0]
+  _SOURCES.setdefault(_name, []).append(_path.read_text('utf-8'))
+_UNITS = sorted(set(_SOURCES) - {'__init__'})
 
 
 def _imports(source: str) -> Iterator[str]:
@@ -64,14 +58,10 @@ def _forbidden(unit: str, source: str) -> list[str]:
   wrong = []
   for name in _imports(source):
     package, _, rest = name.partition('.')
-    ours = package == 'bfl_tf' and _unit(rest) not in allowed
+    ours = package == 'bfl_tf' and rest.partition('.')[0] not in allowed
     if ours or package in ('', 'experiments', 'tests'):
       wrong.append(name)
   return wrong
-
-
-_SOURCES = _sources()
-_UNITS = sorted(set(_SOURCES) - {'__init__'})
 
 
 @pytest.mark.parametrize('unit', _UNITS)

@@ -60,23 +60,13 @@ def _settings():
 )
 def test_flags_on_the_pages_exist(page):
   known = {'method', 'needs', *config.FIELDS, *_settings()}
-  known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
-  # Flags of reproduce.
-  known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
-  # Flags of report, predict, export, uncertainty, compare, ensemble, sweep.
-  known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
-  known |= {'baseline', 'figures', 'grid', 'tune', 'trials', 'choose_by'}
-  known |= {'trial_seeds', 'ensemble'}
-  known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
-  known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
-  known |= {'calibrated', 'num_mc_samples', 'runs', 'sets_by', 'event', 'site'}
-  known |= {'risk_threshold', 'recalibrate', 'limits', 'limits_from'}
-  known |= {'keep_bad_rows', 'compare', 'pooled'}
-  # Flags of features and online.
-  known |= {'network', 'like'}
+  known |= {'flagfile', 'help', 'helpfull', 'describe'}
+  for path in (_ROOT / 'experiments').glob('*.py'):
+    known |= {*re.findall(r"DEFINE_\w+\(\s*'(\w+)'", path.read_text('utf-8'))}
+  # Flags of online.
   known |= {'add', 'replace', 'remove'}
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
-  known |= {'superlink', 'host', 'port', 'database', 'logdir'}
+  known |= {'host', 'port', 'database', 'logdir', 'strict'}
   text = (_ROOT / page).read_text('utf-8')
   mentioned = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
   assert mentioned

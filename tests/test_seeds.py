@@ -41,13 +41,6 @@ def test_a_trailing_zero_is_part_of_the_name():
   )
 
 
-def test_generators_do_not_share_state():
-  first = seeds.generator(0, 'client_sampling', 2)
-  first.normal(size=10)
-  fresh = [seeds.generator(0, 'client_sampling', r).normal() for r in (2, 2, 3)]
-  assert fresh[0] == fresh[1] != fresh[2]
-
-
 @pytest.mark.parametrize('jit_compile', [False, True])
 def test_draws_in_a_graph_are_those_of_tensorflow(jit_compile):
   def ours(seed):

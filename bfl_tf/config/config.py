@@ -91,26 +91,18 @@ class Config(
         f'--client_timeout={self.client_timeout} needs --engine=flower: '
         'training in this process cannot be stopped.'
       )
-    if self.jit_compile and self.distribution == 'mirrored':
-      raise ValueError(
-        '--jit_compile cannot be combined with --distribution=mirrored: remove '
-        'one of them.'
-      )
-    if self.jit_compile and self.debug:
-      raise ValueError(
-        '--debug trains without compilation: remove --jit_compile or --debug.'
-      )
-    if self.num_server_examples and self.server_fraction:
-      raise ValueError(
-        f'--num_server_examples={self.num_server_examples} and '
-        f'--server_fraction={self.server_fraction} both set the number of '
-        'server examples: set one of them to 0.'
-      )
-    for name in ('min_local_epochs', 'early_local_epochs'):
-      if self.local_steps and getattr(self, name):
+    chosen = {**vars(self), 'distribution': self.distribution == 'mirrored'}
+    for name, other in (
+      ('jit_compile', 'distribution'),
+      ('jit_compile', 'debug'),
+      ('num_server_examples', 'server_fraction'),
+      ('local_steps', 'min_local_epochs'),
+      ('local_steps', 'early_local_epochs'),
+    ):
+      if chosen[name] and chosen[other]:
         raise ValueError(
-          f'--local_steps={self.local_steps} replaces the number of epochs: '
-          f'remove --{name}={getattr(self, name)}.'
+          f'--{name}={getattr(self, name)} and --{other}='
+          f'{getattr(self, other)} exclude each other: remove one.'
         )
     if self.min_local_epochs > self.local_epochs:
       raise ValueError(

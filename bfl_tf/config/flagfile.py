@@ -146,10 +146,10 @@ def _file(path: pathlib.Path) -> pathlib.Path:
     return path
   if path.parts[:1] == ('configs',) and preset.is_file():
     return preset
-  known = map(str, path.parent.glob('*.flags'))
-  near = registry.hint(str(path), known)
-  for preset in (INSTALLED / 'configs').rglob(f'{path.stem}.flags'):
-    near = f' Did you mean {preset.relative_to(INSTALLED)}?'
+  presets = (INSTALLED / 'configs').rglob('*.flags')
+  known = [*path.parent.glob('*.flags'), *presets]
+  names = [str(each).removeprefix(f'{INSTALLED}/') for each in known]
+  near = registry.hint(str(path), names)
   raise ValueError(f'--flagfile={path} is not a file.{near}')
 
 

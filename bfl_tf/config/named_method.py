@@ -110,17 +110,13 @@ def _unused(path, flags, own) -> set[str]:
   of_file = [role for role in ROLES if role in OF_METHOD or role in flags]
   settings = _settings(flags)
   unused = {*Selection(roles_of(flags, of_file), settings).unused}
+  of_optimizer = OF_OPTIMIZER if 'client_optimizer' in flags else ()
+  known = {*OF_METHOD, *of_optimizer, *settings} - unused
   for key in own:
-    if key in unused:
+    if key not in known:
       raise ValueError(
-        f'{path}: --{key} is a setting of a component that the method does '
-        'not select: remove it.'
-      )
-    of_optimizer = OF_OPTIMIZER if 'client_optimizer' in flags else ()
-    if key not in (*OF_METHOD, *of_optimizer) and key not in settings:
-      raise ValueError(
-        f'{path}: --{key} describes a task, or needs --client_optimizer in the '
-        'same method: remove it.'
+        f'{path}: --{key} belongs to a task, to an optimizer or to a component '
+        'that this method does not select: remove it.'
       )
   return unused
 

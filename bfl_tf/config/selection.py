@@ -222,24 +222,8 @@ def reject(
       f'--{key} is a setting of {name}, which is not selected: remove it, or '
       f'set {" or ".join(flags)}.'
     )
-  # A user's class may have another name than its attribute `name`.
-  keys = [
-    each.key(setting)
-    for each in selection.methods
-    if name and name in (each.name, component.declared_by(each.factory).name)
-    for setting in each.specs
-  ]
-  if keys:
-    hint = registry.hint(key, keys, '--{}')
-    raise ValueError(
-      f'--{key} is unknown.{hint} Settings of {name}: {", ".join(keys)}.'
-    )
-  same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
-  hint = registry.hint(key, []) or registry.hint(
-    name, [each.name for each in known]
-  )
-  if same:
-    hint = f' Did you mean {" or ".join(same)}?'
+  keys = keys_of([*selection.methods, *known])
+  hint = registry.hint(key, keys, '--{}')
   raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')
 
 

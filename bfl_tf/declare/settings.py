@@ -143,34 +143,28 @@ class SettingSpec:
   def _checked(self, flag, value):
     if isinstance(value, str) and self.kind is not str:
       value = self.parse(flag, value) if not self.many else value
-    value = _in_its_type(self.kind, value)
+    # Loops over settings often pass NumPy scalars.
+    value = value.item() if isinstance(value, np.generic) else value
+    if self.kind is str and callable(value):
+      value = registry.name_of(value)
+    if self.kind is float and type(value) is int:
+      value = float(value)
     lines = [value] if not isinstance(value, str) else value.splitlines()
-    if type(value) is not self.kind or lines not in ([], [value]):
+    is_kind = type(value) is self.kind
+    if not is_kind or lines not in ([], [value]):
       what = _NAMES.get(self.kind, 'a text of one line')
       raise ValueError(f'--{flag}={value!r} must be {what}.')
     if self.setting.choices:
       registry.check_choice(flag, str(value), self.setting.choices)
-    if self.kind in (int, float):
-      self._check_bounds(flag, value)
-    return value
-
-  def _check_bounds(self, flag, value):
-    if isinstance(value, int) and not abs(value) < 2**31:
-      raise ValueError(f'--{flag}={value} must be below 2^31.')
-    if math.isinf(value):
-      raise ValueError(f'--{flag}={value} must be finite.')
+    is_float = self.kind is float
+    most, text = (math.inf, 'finite') if is_float else (2**31, 'below 2^31')
+    if not isinstance(value, str) and not abs(value) < most:
+      raise ValueError(f'--{flag}={value} must be {text}.')
     for name, (words, holds) in _BOUNDS.items():
       bound = getattr(self.setting, name)
       if bound is not None and not holds(value, bound):
         raise ValueError(f'--{flag}={value} must be {words} {bound}.')
-
-
-def _in_its_type(kind, value):
-  # Loops over settings often pass NumPy scalars.
-  value = value.item() if isinstance(value, np.generic) else value
-  if kind is str and callable(value):
-    return registry.name_of(value)
-  return float(value) if kind is float and type(value) is int else value
+    return value
 
 
 @functools.cache
@@ -205,16 +199,9 @@ def _hints(thing):
   names: dict[str, Any] | None = None
   if isinstance(place, types.FunctionType):
     # The return type is excluded: its evaluation may import TensorFlow.
-    names, place = (
-      place.__globals__,
-      types.SimpleNamespace(
-        __annotations__={
-          name: hint
-          for name, hint in place.__annotations__.items()
-          if name != 'return'
-        }
-      ),
-    )
+    names, hints = place.__globals__, {**place.__annotations__}
+    hints.pop('return', None)
+    place = types.SimpleNamespace(__annotations__=hints)
   try:
     return typing.get_type_hints(place, names, include_extras=True)
   except (NameError, TypeError, AttributeError) as error:

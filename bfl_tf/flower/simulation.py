@@ -7,6 +7,7 @@ reports its end by an exit code, and it ends with its parent. Flower deprecates
 
 from collections.abc import Callable, Sequence
 import contextlib
+import functools
 import os
 import pathlib
 import signal
@@ -64,8 +65,7 @@ def num_nodes(config: Config) -> int:
   return min(config.num_clients, number)
 
 
-def _print(line):
-  print(line, end='', flush=True)
+_print = functools.partial(print, end='', flush=True)
 
 
 def execute(
@@ -93,7 +93,10 @@ def execute(
         show(line)
       failed = process.wait()
     finally:
-      _end(process)
+      # Ray's processes may outlive the child.
+      with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+      process.communicate()
     if failed < 0:
       raise superlink.FlowerError(
         f"the process of Flower's simulation was ended by signal {-failed}; "
@@ -105,24 +108,15 @@ def execute(
       raise superlink.failure(last[0])
 
 
-def _end(process):
-  """Ends the process group, because Ray's processes may outlive the child."""
-  with contextlib.suppress(ProcessLookupError):
-    os.killpg(process.pid, signal.SIGKILL)
-  process.wait()
-  process.stdin.close()
-  process.stdout.close()
-
-
 def given() -> list[str]:
   """Returns the arguments of the parent, with which this process ends."""
-  threading.Thread(target=_end_with_our_parent, daemon=True).start()
+
+  def wait():
+    sys.stdin.read()
+    os.killpg(0, signal.SIGKILL)
+
+  threading.Thread(target=wait, daemon=True).start()
   return sys.argv[1:]
-
-
-def _end_with_our_parent():
-  sys.stdin.read()
-  os.killpg(0, signal.SIGKILL)
 
 
 def run_apps(

@@ -101,7 +101,12 @@ def _submit(connection, settings):
   """Submits the app to a SuperLink and waits for its end."""
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
     path = pathlib.Path(scratch) / 'run.toml'
-    path.write_text(_toml(settings), 'utf-8')
+    # JSON quotes strings almost like TOML.
+    lines = [
+      f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
+      for name, value in settings.items()
+    ]
+    path.write_text(''.join(lines), 'utf-8')
     run = ['run', str(_APP), connection, '--run-config', str(path)]
     run_id = _flwr(connection, ValueError, *run)['run-id']
   with _streaming(connection, run_id) as reader:
@@ -136,31 +141,23 @@ def _flwr(connection, error, *arguments) -> dict[str, Any]:
 @contextlib.contextmanager
 def _streaming(connection, run_id) -> Iterator[threading.Thread]:
   """Yields a thread that prints the marked lines of a run's log."""
+
+  def show(lines):
+    for line in lines:
+      _, mark, ours = line.partition(MARK)
+      if mark:
+        print(ours, end='', flush=True)
+
   with subprocess.Popen(
     [_FLWR, 'log', run_id, connection],
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT,
     text=True,
   ) as process:
-    reader = threading.Thread(target=_show, args=(process.stdout,), daemon=True)
+    reader = threading.Thread(target=show, args=(process.stdout,), daemon=True)
     reader.start()
     try:
       yield reader
     finally:
       # An interrupt must not wait for the end of the run.
       process.terminate()
-
-
-def _show(lines):
-  for line in lines:
-    _, mark, ours = line.partition(MARK)
-    if mark:
-      print(ours, end='', flush=True)
-
-
-def _toml(settings) -> str:
-  """Returns settings as TOML; JSON quotes strings almost alike."""
-  return ''.join(
-    f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
-    for name, value in settings.items()
-  )

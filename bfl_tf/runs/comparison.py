@@ -7,7 +7,7 @@ same baseline.
 """
 
 from collections.abc import Mapping, Sequence
-import re
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,21 @@ def named(
 
   Args:
     names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
-      name.
+      name, or a flag of several groups and its new value.
   """
+  of_values = labels(groups, names)
+  groups = [
+    dataclasses.replace(
+      group,
+      settings={
+        key: of_values.get(f'{key}={value}', value)
+        for key, value in group.settings.items()
+      },
+    )
+    for group in groups
+  ]
   keys = keys or groups_lib.differing(groups)
   group_names = [groups_lib.name(group, keys) for group in groups]
-  of_values = labels(groups, names)
   for text in names:
     flags, _, label = text.rpartition(':')
     if flags in of_values:
@@ -83,7 +93,7 @@ def named(
 def labels(
   groups: Sequence[groups_lib.Group], names: Sequence[str]
 ) -> dict[str, str]:
-  """Returns names of flags such as `method=fedavg` that several groups have."""
+  """Returns new values by flag, such as `method=fedavg` of several groups."""
   labels_by_flag = {}
   for text in names:
     flag, _, label = text.rpartition(':')
@@ -92,26 +102,6 @@ def labels(
     if len(having) > 1 and label:
       labels_by_flag[flag] = label
   return labels_by_flag
-
-
-def renamed(text: str, names: Mapping[str, str]) -> str:
-  """Returns a text with the names of flags of `labels`."""
-  for flag, label in names.items():
-    key = flag.partition('=')[0]
-    text = re.sub(
-      rf'(?<![\w.]){re.escape(flag)}(?![\w.])', f'{key}={label}', text
-    )
-  return text
-
-
-def labelled(
-  line: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, Any]:
-  """Returns a row of `rows` with the names of flags of `labels`."""
-  columns = {
-    key: names.get(f'{key}={value}', value) for key, value in line.items()
-  }
-  return {**columns, 'setting': renamed(line['setting'], names)}
 
 
 def rows(
@@ -176,7 +166,6 @@ def _of_score(groups, keys, score, every, others, margin):
     name: _differences(values[name], values[other])
     for name, other in others.items()
   }
-  means = {name: _moments(each) for name, each in pairs.items()}
   # A test of the other seeds would leave out the worst ones.
   tested = {
     name: test
@@ -184,29 +173,25 @@ def _of_score(groups, keys, score, every, others, margin):
     if np.isfinite(each).all() and (test := significance.student(each))
   }
   significant = _holm(others, {k: test.p_value for k, test in tested.items()})
-  if margin is not None:
-    same: dict[str, Any] = {
-      name: significance.equivalence(pairs[name], margin) for name in tested
-    }
-    equivalent = _holm(others, same)
+  same: dict[str, Any] = {
+    name: significance.equivalence(pairs[name], margin or 0.0)
+    for name in tested
+  }
+  equivalent = _holm(others, same)
   best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
     row |= {'score': score, **_moments([*values[name].values()])}
     row['best'] = name in best
     if others:
-      moments = means.get(name, {})
-      row |= {
-        'difference': moments.get('mean'),
-        'difference_standard_error': moments.get('standard_error'),
-        'p_value': tested[name].p_value if name in tested else None,
-        'significant': significant.get(name),
-      }
+      moments, test = _moments(pairs.get(name, ())), tested.get(name)
+      row['difference'] = moments['mean']
+      row['difference_standard_error'] = moments['standard_error']
+      row['p_value'] = test and test.p_value
+      row['significant'] = significant.get(name)
     if others and margin is not None:
-      row |= {
-        'p_equivalent': same.get(name),
-        'equivalent': equivalent.get(name),
-      }
+      row['p_equivalent'] = same.get(name)
+      row['equivalent'] = equivalent.get(name)
     if has_failures:
       reasons = dict.fromkeys(group.failures.values())
       row['failure'] = '; '.join(reasons) or None

@@ -80,8 +80,6 @@ class RunDirectory:
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
     """Checks the arguments; see the attributes."""
-    if not isinstance(overwrite, bool):
-      raise ValueError(f'overwrite must be True or False, got {overwrite!r}.')
     self.path = pathlib.Path(path)
     self.overwrite = overwrite
     self.replaces = False
@@ -150,22 +148,17 @@ class RunDirectory:
       if obstacle:
         return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
     elif differ:
-      return f'it was begun with {run_config.shown(config, theirs)}'
-    changed = run_config.changed(self.path, config)
-    if changed:
-      names = ', '.join(changed)
-      if '__main__:' in names:
-        return f'{names} is in another script: move the code to a module'
-      return f'the file or code that {names} names has changed'
+      # Without settings of a method that only one of the runs has.
+      ours = run_config.identity(config)
+      flags = [
+        f'--{name}={text}'
+        for name, text in run_config.identity(theirs).items()
+        if ours.get(name, text) != text
+      ]
+      return f'it was begun with {" ".join(flags)}'
+    if changed := ', '.join(run_config.changed(self.path, config)):
+      return f'the file or code that {changed} names has changed'
     return None
-
-  def check_free(self) -> None:
-    """Rejects a directory that is not writable or in use."""
-    self._check_writable()
-    # The check must not create a lock file in an unused directory.
-    if (self.path / _LOCK).exists():
-      with self.locked():
-        pass
 
   def _check_writable(self):
     place = self.path.absolute()
@@ -258,13 +251,13 @@ class RunDirectory:
     self, counts: np.ndarray, classes: Sequence[str], clients: Sequence[str]
   ) -> None:
     """Writes `partition.csv`, the class counts of clients."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    columns = classes or range(counts.shape[1])
-    writer.writerow(['client', *(f'class_{name}' for name in columns)])
+    columns = [f'class_{name}' for name in classes or range(counts.shape[1])]
     names = clients or range(len(counts))
-    writer.writerows((name, *row) for name, row in zip(names, counts))
-    files.write_text(self.path / run_files.PARTITION, text.getvalue())
+    rows = [
+      {'client': name, **dict(zip(columns, row))}
+      for name, row in zip(names, counts)
+    ]
+    tables.write_csv(self.path / run_files.PARTITION, rows)
 
   def add(self, row: Mapping[str, Any]) -> None:
     """Appends a row to `metrics.csv`, to TensorBoard and to trackers."""

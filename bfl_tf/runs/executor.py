@@ -8,28 +8,77 @@ folder, because each running task locks its own directory.
 from collections.abc import Callable, Iterator, Sequence
 import concurrent.futures
 import dataclasses
+import functools
 import multiprocessing
 import os
+import pathlib
 import threading
 import time
 from typing import Any
 
 from absl import logging
 
-from bfl_tf import runs
+from bfl_tf import run_files, runs
+from bfl_tf.config.config import Config
 from bfl_tf.federation import experiment, stopping
-from bfl_tf.runs import progress, run_spec
+from bfl_tf.runs import progress
+from bfl_tf.runs.directory import RunDirectory
 
 # Cache of data sets and compiled workers in this process.
 built: dict[Any, Any] = {}
 _MOST_BUILT = 12
 
 
+class RunSpec:
+  """A planned or finished run."""
+
+  config: Config
+  directory: pathlib.Path
+  place: str
+
+  @functools.cached_property
+  def mismatch(self) -> str | None:
+    """Reason why the directory cannot contain this run, or None."""
+    try:
+      RunDirectory(self.directory).check(self.config)
+    except ValueError as error:
+      return str(error)
+    return None
+
+  @property
+  def is_done(self) -> bool:
+    """Whether the run is finished with its current settings."""
+    if not run_files.is_finished(self.directory):
+      return False
+    directory = RunDirectory(self.directory)
+    try:
+      directory.check(self.config)
+      return directory.summary(self.config.final_round) is not None
+    except ValueError:
+      return False
+
+  def complete(self) -> None:
+    """Writes what the run needs in addition to its summary."""
+
+  @property
+  def failure_path(self) -> pathlib.Path:
+    """Path of the file that records a failure, next to the run directory."""
+    return self.directory.with_name(f'{self.directory.name}.failure.txt')
+
+  @property
+  def failure(self) -> str | None:
+    """The mismatch or the last failure of the run, or None."""
+    if self.mismatch:
+      return self.mismatch
+    path = self.failure_path
+    return path.read_text('utf-8').strip() if path.exists() else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
   """Status of a task: `done`, `busy`, or the reason of its failure."""
 
-  task: run_spec.RunSpec
+  task: RunSpec
   status: str
 
   @property
@@ -39,14 +88,20 @@ class Outcome:
 
 
 def run_all(
-  tasks: Sequence[run_spec.RunSpec],
+  tasks: Sequence[RunSpec],
   jobs: int,
   after: Callable[[Any], None] = lambda task: None,
 ) -> list[Outcome]:
   """Runs the unfinished tasks; a failure does not stop the others."""
   waiting = [task for task in tasks if not task.is_done]
   # Adjacent tasks of one compile key reuse the compiled worker.
-  waiting.sort(key=lambda task: _compiled_alike(task.config))
+  waiting.sort(
+    key=lambda task: (
+      task.config.dataset, task.config.model, task.config.variant,
+      task.config.client_optimizer, task.config.client_parts,
+      task.config.augment, task.config.seed, repr(task.config.settings),
+    )
+  )  # fmt: skip
   started, outcomes = time.monotonic(), []
   for outcome in _outcomes(waiting, jobs):
     outcomes.append(outcome)
@@ -62,7 +117,7 @@ def run_all(
   return outcomes
 
 
-def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
+def run_one(task: RunSpec, num_workers: int | None = None) -> Outcome:
   """Runs a task in this process; its errors become the outcome."""
   if task.mismatch:
     return Outcome(task, task.mismatch)
@@ -86,7 +141,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
   return Outcome(task, 'done')
 
 
-def validate(task: run_spec.RunSpec) -> None:
+def validate(task: RunSpec) -> None:
   """Builds a task's experiment without running it."""
   _bound_cache()
   experiment.build(task.config, built)
@@ -152,10 +207,3 @@ def end_with_parent() -> None:
     os._exit(1)  # An exception would end this thread alone.
 
   threading.Thread(target=wait, daemon=True).start()
-
-
-def _compiled_alike(config):
-  return (
-    config.dataset, config.model, config.variant, config.client_optimizer,
-    config.client_parts, config.augment, config.seed, repr(config.settings),
-  )  # fmt: skip

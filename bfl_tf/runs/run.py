@@ -19,13 +19,6 @@ from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, progress, tables, task
 
-# 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
-# the standard deviation of an initial kernel.
-_FEW_STEPS = 50
-# After so many steps per client, a median scale within this fraction of its
-# initial value has not been learned.
-_MANY_STEPS, _UNCHANGED = 500, 0.05
-
 
 def run(
   config: Config,
@@ -85,17 +78,13 @@ class Run:
     self._draw_plots = draw_plots
     self._config = config
     self._final_round = config.final_round
-    self._progress = progress.Progress(
-      self._final_round, show_progress, config.variant == 'flipout'
-    )
+    self._progress = progress.Progress(self._final_round, show_progress)
     self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._state: state_lib.State | None = None
     self._saved: int | None = None
-    self._moved = float('nan')
     self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
-      self._directory.check_free()
       self._experiment = experiment.build(config, built, dataset)
       self._task = task.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
@@ -149,9 +138,6 @@ class Run:
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)
     result.info['train_seconds'] = time.perf_counter() - started
-    mean = result.state.model.mean.astype(np.float64)
-    change = np.linalg.norm(mean - state.model.mean)
-    self._moved = float(change / np.linalg.norm(mean))
     return self._record(result)
 
   def _begin(self):
@@ -175,13 +161,11 @@ class Run:
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)
-    self._directory.write_partition(
-      partitions.counts(
-        dataset.train.strata, dealt, max(1, dataset.num_classes)
-      ),
-      self._task.classes,
-      run_data.client_names(dataset, dealt),
+    counts = partitions.counts(
+      dataset.train.strata, dealt, max(1, dataset.num_classes)
     )
+    names = run_data.client_names(dataset, dealt)
+    self._directory.write_partition(counts, self._task.classes, names)
     if state is not None:
       # A checkpoint does not contain slots without arrays.
       fresh = self._experiment.plan.fresh_slots(state.model)
@@ -192,20 +176,9 @@ class Run:
     return self._record(loop.initial_state(self._experiment))
 
   def _warn(self):
-    for note in self._experiment.plan.privacy.notes():
-      self._progress.say(note)
     config, dataset = self._config, self._experiment.dataset
-    for note in dataset.notes:
+    for note in (*self._experiment.plan.privacy.notes(), *dataset.notes):
       self._progress.say(note)
-    largest = max(map(len, self._experiment.partition))
-    batches = math.ceil(largest / config.batch_size)
-    steps = config.local_steps or config.local_epochs * batches
-    if steps * config.num_rounds < _FEW_STEPS:
-      self._progress.say(
-        f'warning: each client takes at most {steps * config.num_rounds} steps '
-        f'over all rounds ({steps} per round), which may be too few: raise '
-        '--local_epochs, --num_rounds or --client_learning_rate'
-      )
     if config.client_column and config.partition != 'natural':
       self._progress.say(
         'warning: the clients are not the sites of '
@@ -220,21 +193,6 @@ class Run:
         'each class beside accuracy'
       )
 
-  def _warn_of_scale(self, rows):
-    """Warns of a posterior whose standard deviations did not change."""
-    ratio = rows[-1].get('scale_ratio', 0)
-    steps = sum(
-      row['local_steps'] / max(1, row['clients_pooled']) for row in rows[1:]
-    )
-    if steps > _MANY_STEPS and abs(ratio - 1) < _UNCHANGED:
-      owner = self._experiment.plan.inference.owner
-      self._progress.say(
-        f'warning: the median standard deviation of the weights is still '
-        f'{ratio:.3f} times --{owner}.initial_scale after {steps:.0f} local '
-        'steps per client: choose the initial scale on validation examples, '
-        'or learn it faster (for IVON, --ivon.beta_2=0.99)'
-      )
-
   def _record(self, result):
     """Writes the metrics row, then the checkpoint.
 
@@ -246,12 +204,9 @@ class Run:
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
       evaluated = evaluation.evaluate(self._experiment, result, last)
-      if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
-        raise stopping.StoppedError(
-          f'round {state.round}: a server part reports the column {taken}, '
-          'which is the name of a score: rename it.'
-        )
+      # A server part replaces no score.
       row = {'round': state.round, **evaluated.scores, **info}
+      row |= evaluated.scores
       row['evaluate_seconds'] = time.perf_counter() - started
       if last:
         self._keep(evaluated)
@@ -317,14 +272,12 @@ class Run:
       'num_variational': layout.size('loc'),
       'train_seconds': sum(row['train_seconds'] for row in rows[1:]),
     }
-    for name in ('temperature', 'posterior_factor'):
-      if name in rows[-1]:
-        summary[name] = rows[-1][name]
+    fitted = ('temperature', 'posterior_factor')
+    summary |= {name: rows[-1][name] for name in fitted if name in rows[-1]}
     path = self._directory.path
     if self._draw_plots and (path / run_files.PREDICTIONS).exists():
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
-    self._warn_of_scale(rows)
     losses = [row.get('train_loss', math.nan) for row in rows[1:]]
     if trend := progress.trend(losses):
       self._progress.say(
@@ -337,11 +290,6 @@ class Run:
         f'warning: the final nll is above {guess:.3g}, which equal '
         'probabilities of all classes have: lower --client_learning_rate, or '
         'the damping of a method that has one'
-      )
-    if self._config.model == 'logistic':
-      self._progress.say(
-        'norm of the last mean update, relative to that of the model: '
-        f'{self._moved:.2g} (0 after convergence)'
       )
     for client in directory.absent(path):
       self._progress.say(f'warning: no accepted update of {client}')

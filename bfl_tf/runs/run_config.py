@@ -5,7 +5,7 @@ code that flags name. Runs with other data or code are therefore different runs.
 A run may get more rounds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 import hashlib
 import inspect
 import os
@@ -111,20 +111,6 @@ def differences(ours: Config, theirs: Config) -> list[str]:
   return sorted({name for name, _ in differ})
 
 
-def shown(ours: Config, theirs: Config) -> str:
-  """Returns the flags of another run that differ from ours, as typed.
-
-  Settings of a method in only one of the runs are omitted, because the flag of
-  the method also differs.
-  """
-  known = identity(ours)
-  return ' '.join(
-    f'--{name}={text}'
-    for name, text in identity(theirs).items()
-    if known.get(name, text) != text
-  )
-
-
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:
   """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
   text = (pathlib.Path(run_dir) / run_files.FLAGS).read_text('utf-8')
@@ -156,26 +142,34 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
   schedule: Any = config.make('learning_rate_schedule', object)
-  totals = (num_rounds, config.num_rounds)
-  for index in range(num_rounds):
-    first, second = (
-      schedule(config.client_learning_rate, index, total) for total in totals
-    )
-    if first != second:
-      return (
-        f'--learning_rate_schedule={config.learning_rate_schedule} depends on '
-        'the number of rounds'
-      )
+  first, second = (
+    [schedule(config.client_learning_rate, i, n) for i in range(num_rounds)]
+    for n in (num_rounds, config.num_rounds)
+  )
   for method in config.selection.methods:
-    arguments = inspect.signature(method.factory).parameters
-    if 'num_rounds' in arguments and method.role != 'learning_rate_schedule':
+    depends = 'num_rounds' in inspect.signature(method.factory).parameters
+    if method.role == 'learning_rate_schedule':
+      depends = first != second
+    if depends:
       return f'--{method.role}={method.name} depends on the number of rounds'
   return None
 
 
 def _digests(config) -> dict[str, str]:
+  """Returns the digests of the files and the code that flags name."""
+  named = [('method', config.requested_method)]
+  for role in (*_DATA, *ROLES):
+    value = config.get(role)
+    values = value if isinstance(value, tuple) else (value,)
+    named += [(role, name) for name in values]
+  named += [
+    (method.key(name), method.values[name])
+    for method in config.selection.methods
+    for name, spec in method.specs.items()
+    if spec.table is not None
+  ]
   digest_by_flag = {}
-  for flag, name in _named(config):
+  for flag, name in named:
     # Data files come first, because their path may also contain a colon.
     digest = None
     if flag in _DATA and names.kind(name) in names.FILES:
@@ -186,15 +180,3 @@ def _digests(config) -> dict[str, str]:
     if digest:
       digest_by_flag[f'--{flag}={name}'] = digest
   return digest_by_flag
-
-
-def _named(config) -> Iterator[tuple[str, str]]:
-  yield 'method', config.requested_method
-  for role in (*_DATA, *ROLES):
-    value = config.get(role)
-    for name in value if isinstance(value, tuple) else (value,):
-      yield role, name
-  for method in config.selection.methods:
-    for name, spec in method.specs.items():
-      if spec.table is not None:
-        yield method.key(name), method.values[name]

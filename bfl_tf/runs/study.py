@@ -14,11 +14,11 @@ from urllib import parse
 from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
 from bfl_tf.declare import registry, user_code
-from bfl_tf.runs import executor, groups, run_spec
+from bfl_tf.runs import executor, groups
 
 
 @dataclasses.dataclass(frozen=True)
-class Point(run_spec.RunSpec):
+class Point(executor.RunSpec):
   """A run of a study, in `<folder>/<name>/seed<seed>`.
 
   Attributes:
@@ -104,7 +104,12 @@ def points(
   """Returns the runs of `sweep`, by name."""
   return {
     name: [
-      _point(config.replace(seed=seed), pathlib.Path(folder), name)
+      Point(
+        config.replace(seed=seed),
+        pathlib.Path(folder, where := f'{place(name)}/seed{seed}'),
+        where,
+        name,
+      )
       for seed in seeds or [config.seed]
     ]
     for name, config in configs.items()
@@ -114,11 +119,6 @@ def points(
 def place(name: str) -> str:
   """Returns the name of a folder; a slash, for example, is percent-encoded."""
   return parse.quote(name, safe='=,+')
-
-
-def _point(config, folder, name):
-  where = f'{place(name)}/seed{config.seed}'
-  return Point(config, folder / where, where, name)
 
 
 def check(study: Mapping[str, Sequence[Point]]) -> dict[str, str]:

@@ -23,8 +23,14 @@ _TEXT = ('rejected', 'rejected_reasons')
 
 def table(rows: Table) -> str:
   """Returns rows as aligned text, with dashes for missing values."""
+
+  def text(value):
+    if value is None or value != value:
+      return '-'
+    return metrics.as_text(value) if isinstance(value, float) else str(value)
+
   names = columns(rows)
-  lines = [names] + [[_text(row.get(name)) for name in names] for row in rows]
+  lines = [names] + [[text(row.get(name)) for name in names] for row in rows]
   widths = [max(map(len, cells)) for cells in zip(*lines)]
   return '\n'.join(
     '  '.join(
@@ -155,9 +161,3 @@ def _number(text: str) -> int | float | str:
 def columns(rows: Table) -> list[str]:
   """Returns the columns of all rows, in the order of first occurrence."""
   return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _text(value) -> str:
-  if value is None or value != value:
-    return '-'
-  return metrics.as_text(value) if isinstance(value, float) else str(value)

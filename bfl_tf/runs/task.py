@@ -50,11 +50,7 @@ class Task:
   @classmethod
   def from_json(cls, text: str) -> 'Task':
     """Reads the output of `to_json`, bit-for-bit identical."""
-    return cls.of_fields(json.loads(text))
-
-  @classmethod
-  def of_fields(cls, fields: dict[str, Any]) -> 'Task':
-    """Returns the task of a JSON object."""
+    fields = json.loads(text)
     features = tuple(data.Feature(*f) for f in fields.pop('features'))
     tuples: dict[str, Any] = {
       n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()
@@ -113,4 +109,4 @@ class Task:
 def read(path: pathlib.Path) -> Task:
   """Reads a `task.json`."""
   with files.reading(path):
-    return Task.of_fields(files.read_json(path))
+    return Task.from_json(path.read_text('utf-8'))

@@ -10,6 +10,7 @@ import functools
 import importlib
 import json
 import pathlib
+import sys
 import time
 import types
 
@@ -19,6 +20,17 @@ from flwr.serverapp import ServerApp
 from flwr.serverapp import strategy as strategies
 import numpy as np
 
+from bfl_tf import training
+from bfl_tf.config.config import Config
+from bfl_tf.flower import simulation
+
+_SETTINGS = (
+  'dataset', 'model', 'variant', 'augment', 'batch_size', 'num_rounds',
+  'num_clients', 'client_optimizer', 'client_learning_rate',
+)  # fmt: skip
+_USUAL = (
+  'from experiments.benchmarks import flower_baseline as f; f.run_usual_app()'
+)
 _data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
 
@@ -28,19 +40,6 @@ def load(path: str) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path) as arrays:
       _data[path] = arrays['x_train'], arrays['y_train']
   return _data[path]
-
-
-def apps(settings: types.SimpleNamespace) -> tuple[ServerApp, ClientApp]:
-  """Returns the app.
-
-  Args:
-    settings: `framework`, `keras` or `torch`; `seconds`, the output file with
-      the times; further settings as in `Config`.
-  """
-  server, client = ServerApp(), ClientApp()
-  client.train()(functools.partial(_train, settings))
-  server.main()(functools.partial(_serve, settings))
-  return server, client
 
 
 def _peer(settings):
@@ -90,3 +89,31 @@ def _serve(settings, grid, unused_context) -> None:
   )
   measured = {'seconds': np.diff(ended).tolist(), 'replies': replies}
   pathlib.Path(settings.seconds).write_text(json.dumps(measured), 'utf-8')
+
+
+def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
+  """Returns the seconds of the app's last round, with `cpus` per client app."""
+  path = pathlib.Path(folder, 'seconds.json')
+  settings = {name: getattr(config, name) for name in _SETTINGS} | {
+    'framework': framework,
+    'seconds': str(path),
+    'processes': training.bounded(config.num_workers),
+    'cpus': cpus,
+  }
+  simulation.execute(_USUAL, [json.dumps(settings)], sys.stderr.write)
+  found = json.loads(path.read_text('utf-8'))
+  if set(found['replies']) != {config.num_clients}:
+    raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
+  return found['seconds'][-1]
+
+
+def run_usual_app() -> None:
+  """Runs a plain Flower app in its own process, with settings as JSON."""
+  (text,) = simulation.given()
+  settings = types.SimpleNamespace(**json.loads(text))
+  server, client = ServerApp(), ClientApp()
+  client.train()(functools.partial(_train, settings))
+  server.main()(functools.partial(_serve, settings))
+  simulation.run_apps(
+    server, client, settings.num_clients, settings.processes, settings.cpus
+  )

@@ -94,31 +94,19 @@ def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
     for network, variant in _WORK:
       if network not in names:
         continue
-      images = random_images.SHAPES[network]
-      data = pathlib.Path(folder, f'{network}.npz')
-      count = images.num_clients * images.per_client
-      random_images.write(data, images.shape, count)
-      config = random_images.config(
-        data, num_workers, images.num_clients, images.batch_size,
-        model=images.network, variant=variant, augment=images.augment,
-        num_rounds=2, client_optimizer=images.optimizer,
-        client_learning_rate=images.learning_rate,
-      )  # fmt: skip
+      config = random_images.config(network, variant, num_workers, folder)
       for row in _ROWS:
         if row.module != 'peers' and variant != 'deterministic':
           continue
-        is_late = time.monotonic() > started + _SECONDS
-        found = _late() if is_late else _measured(row, config, repeats)
+        found = {'peer': 'not measured: the time is over'}
+        if time.monotonic() < started + _SECONDS:
+          found = _measured(row, config, repeats)
         rows.append({'network': network, 'variant': variant} | found)
         speed = found.get('images/s') or '-'
         print(f'{network} {variant}: {found["peer"]}: {speed}', flush=True)
   print(f'\n{tables.table(rows)}\n', flush=True)
   for name in names:
     print(f'{name:14} flipout, {_split(name)}', flush=True)
-
-
-def _late() -> dict[str, Any]:
-  return {'peer': 'not measured: the time is over'}
 
 
 def _measured(row: _Row, config: Config, repeats: int) -> dict[str, Any]:

@@ -11,28 +11,20 @@ LeNet-5. Memory is the peak memory of Python and NumPy.
 """
 
 import collections
-from collections.abc import Callable, Iterable, Sequence
-import dataclasses
-import heapq
-import math
-import pathlib
+from collections.abc import Callable, Sequence
 import statistics as stats
-import time
 from typing import Any
 
 import numpy as np
 
 from bfl_tf import data, federation, statistics, training, weights
 from bfl_tf.config.config import Config
-from bfl_tf.federation import engine, ensembles
-from bfl_tf.plots import canvas
+from bfl_tf.federation import ensembles
 from bfl_tf.runs import tables
 from bfl_tf.server import pooling, posteriors
 from experiments.benchmarks import measuring, random_images
 
 _SEED = np.zeros(2, np.int32)
-# Bytes per weight: 28 float32 vectors for pooling by `nwa`, with a reserve.
-_BYTES = 4 * 28
 _COLUMNS = ('seconds', 'MiB')
 
 
@@ -44,10 +36,6 @@ def run(
   The number of clients and of weights grows up to the two arguments.
   """
   rows = []
-  free = _free_bytes()
-  if free < num_params * _BYTES:
-    num_params = int(free) // _BYTES
-    print(f'More than {num_params} weights do not fit into the free memory.')
   things = {
     'clients': (10, num_clients, _rounds(num_workers, num_clients)),
     'weights': (10_000, num_params, pooled),
@@ -75,33 +63,7 @@ def run(
     fitted = (f'{column}^{_fitted(found, column)}' for column in _COLUMNS)
     print(f'{tables.table(found)}\n{", ".join(fitted)}\n', flush=True)
     rows += found
-  _schedule(num_workers)
   return rows
-
-
-def _free_bytes() -> float:
-  """Returns the available memory on Linux."""
-  try:
-    text = pathlib.Path('/proc/meminfo').read_text('utf-8')
-  except OSError:
-    return math.inf
-  return 1024 * int(text.partition('MemAvailable:')[2].split()[0])
-
-
-def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
-  """Writes the rows of `run` as growth.csv and draws them as growth.png."""
-  tables.write_csv(folder / 'growth.csv', rows)
-  panels = canvas.new_axes((10, 5.5), len(_COLUMNS), sharey=False)
-  for axes, column in zip(panels, _COLUMNS):
-    names = dict.fromkeys(row['what'] for row in rows)
-    for name, style in zip(names, canvas.styles(names)):
-      of = [row for row in rows if row['what'] == name]
-      points = zip(*((row['size'], row[column]) for row in of))
-      label = f'{name}: {_fitted(of, column)}'
-      axes.loglog(*points, marker='o', label=label, **style)
-    canvas.finish(axes, f'{column}, and exponents', 'size', column)
-    canvas.legend_below(axes, ncols=2)
-  canvas.figure_of(panels[0]).savefig(folder / 'growth.png')
 
 
 def exponent(
@@ -118,17 +80,6 @@ def exponent(
   x, y = np.log(sizes[-count:]), np.log(values[-count:])
   (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
   return float(slope), float(covariance[0, 0] ** 0.5)
-
-
-def makespan(seconds: Iterable[float], num_devices: int) -> float:
-  """Returns the time at which the last task ends.
-
-  Each task goes to the device that is free first.
-  """
-  free = [0.0] * num_devices
-  for each in seconds:
-    heapq.heapreplace(free, free[0] + each)
-  return max(free)
 
 
 def pooled(size: int) -> Callable:
@@ -193,31 +144,6 @@ def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
   return {
     each.__name__: (1, 320, each) for each in (samples, members, teachers)
   }
-
-
-def _schedule(num_workers) -> None:
-  """Prints the makespan of a thousand clients in our order, by devices."""
-  experiment = _lenet5(
-    num_workers, variant='deterministic', num_clients=1000, batch_size=8,
-    partition='dirichlet', settings={'dirichlet.min_examples': 1},
-  )  # fmt: skip
-  alone = dataclasses.replace(experiment, workers=experiment.workers[:1])
-  state = federation.initial_state(alone).state
-  federation.federated_round(alone, state)
-  ended = [time.perf_counter()]
-  for _ in engine.Local()(alone, state, range(1000)):
-    ended.append(time.perf_counter())
-  seconds = np.diff(ended)
-  # Random slowdown of each client, with mean 1.
-  slower = np.random.default_rng(0).lognormal(-0.125, 0.5, (20, len(seconds)))
-  rows = []
-  for devices in (8, 64, 512):
-    spans = [makespan(seconds * each, devices) for each in slower]
-    found = makespan(seconds, devices), stats.mean(spans), max(seconds)
-    names = 'makespan over ideal', 'with spread', 'longest client'
-    ratios = (float(each / seconds.sum() * devices) for each in found)
-    rows.append({'devices': devices, **dict(zip(names, ratios))})
-  print(tables.table(rows), flush=True)
 
 
 def _lenet5(num_workers, **values) -> federation.Experiment:

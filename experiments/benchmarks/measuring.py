@@ -8,8 +8,6 @@ import statistics as stats
 import time
 import tracemalloc
 
-import numpy as np
-
 from bfl_tf import training
 from bfl_tf.startup import tf
 
@@ -62,14 +60,6 @@ def process_peak() -> float:
   return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def device_peak(worker: training.Worker) -> float:
-  """Returns the peak memory of a worker's GPU, or of this process, in MiB."""
-  if 'GPU' in worker.device:
-    info = tf.config.experimental.get_memory_info(worker.device)
-    return info['peak'] / 2**20
-  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
 def spread(values) -> str:
   """Returns `0.951 (0.947 to 0.958)`: the median and the extremes."""
   return f'{stats.median(values):.3f} ({min(values):.3f} to {max(values):.3f})'
@@ -88,21 +78,6 @@ def bare_steps(worker: training.Worker, batch_size: int):
       worker.training.step(x, y, step, (), prior)
 
   return steps.get_concrete_function()
-
-
-def bare_passes(worker: training.Worker, x: np.ndarray):
-  """Returns a compiled loop of forward passes on one batch."""
-  with tf.device(worker.device):
-    inputs = tf.constant(x)
-
-  @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
-  def passes(count):
-    total = 0.0
-    for i in tf.range(count):
-      total += worker.forward(inputs, tf.stack([i, i])).mean[0, 0]
-    return total
-
-  return passes.get_concrete_function()
 
 
 def on_all(workers: list[training.Worker], functions: list, count: int) -> None:

@@ -4,24 +4,19 @@ Each peer has its own process, with its own threads and graph rewrites. Peers
 are measured one at a time, in turn, without their first round.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import concurrent.futures
 import contextlib
 import functools
 import importlib
 import importlib.util
 import math
-import pathlib
 import statistics as stats
 import tempfile
 from typing import Any
 
-from matplotlib.figure import Figure
-import numpy as np
-
 from bfl_tf import federation, training
 from bfl_tf.config.config import Config
-from bfl_tf.plots import canvas
 from bfl_tf.runs import tables
 from experiments.benchmarks import measuring, random_images
 
@@ -41,24 +36,16 @@ def run(
   num_workers: int,
   repeats: int,
   num_clients: int,
-  num_batches: int,
 ) -> list[dict[str, Any]]:
   """Prints and returns a row for each peer; unavailable peers have dashes."""
-  work = random_images.SHAPES[name]
-  size = num_batches * work.batch_size or work.per_client
-  num_clients = num_clients or work.num_clients
-  images = num_clients * size
   with (
     tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder,
     contextlib.ExitStack() as stack,
   ):
-    data = pathlib.Path(folder, 'images.npz')
-    random_images.write(data, work.shape, images)
     config = random_images.config(
-      data, num_workers, num_clients, work.batch_size,
-      model=work.network, variant=variant, augment=work.augment, num_rounds=2,
-      client_optimizer=work.optimizer, client_learning_rate=work.learning_rate,
-    )  # fmt: skip
+      name, variant, num_workers, folder, num_clients
+    )
+    images = random_images.count(config)
     peers = {**_processes(config, stack), **_usual_apps(config, folder)}
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeats):
@@ -161,10 +148,10 @@ def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
     label = f'Flower app with {framework}, CPUs per client: {cpus}'
     found[label] = None
     if there and all(map(importlib.util.find_spec, ('flwr', 'ray'))):
-      from experiments.benchmarks import flower
+      from experiments.benchmarks import flower_baseline
 
       found[label] = functools.partial(
-        flower.usual, config, folder, framework, cpus
+        flower_baseline.usual, config, folder, framework, cpus
       )
   return found
 
@@ -172,39 +159,3 @@ def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
 def _has_torch(config):
   found = importlib.util.find_spec('torch')
   return found and (config.variant, config.model) in _OF_TORCH
-
-
-def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
-  """Writes the rows of `run` as peers.csv and draws them as peers.png."""
-  tables.write_csv(folder / 'peers.csv', rows)
-  _chart(rows).savefig(folder / 'peers.png')
-
-
-def _chart(rows) -> Figure:
-  """Draws one panel per network and one color per variant."""
-  rows = [row for row in rows if row['images/s']]
-  peers, variants, names = (
-    list(dict.fromkeys(row[column] for row in rows))
-    for column in ('peer', 'variant', 'network')
-  )
-  thick = 0.8 / len(variants)
-  size = 3 + 2.7 * len(names), 1.5 + 0.5 * len(peers)
-  panels = canvas.new_axes(size, columns=len(names))
-  for axes, name in zip(panels, names):
-    for at, variant in enumerate(variants):
-      of = [r for r in rows if (r['network'], r['variant']) == (name, variant)]
-      places = [peers.index(row['peer']) + thick * at for row in of]
-      middle, least, most = np.array([[r[c] for r in of] for c in _COLUMNS])
-      bars = axes.barh(
-        places, middle, thick, xerr=(middle - least, most - middle),
-        color=canvas.PALETTE[at], ecolor=canvas.GREY, label=variant,
-      )  # fmt: skip
-      axes.bar_label(bars, fmt='{:,.0f}', padding=3, fontsize=8)
-    canvas.finish(axes, name, 'images/s', '')
-    axes.margins(x=0.25)
-    axes.locator_params(axis='x', nbins=5)
-  panels[0].set_yticks(np.arange(len(peers)) + 0.4 - thick / 2, peers)
-  panels[0].invert_yaxis()
-  below = -0.6 / (size[1] - 1)
-  canvas.legend_below(panels[-1], ncols=2, bbox_to_anchor=(0.5, below))
-  return canvas.figure_of(panels[0])

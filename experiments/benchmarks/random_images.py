@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,9 +46,14 @@ def dataset(model: str) -> str:
   return f'{__name__}:{model}'
 
 
+def _arrays(name, num_clients):
+  count, shape = num_clients * SHAPES[name].per_client, SHAPES[name].shape
+  x = np.random.default_rng(0).integers(0, 256, (count, *shape), np.uint8)
+  return x, (np.arange(count) % 10).astype(np.int32)
+
+
 def _images(name):
-  images = SHAPES[name]
-  x, y = _arrays(images.shape, images.num_clients * images.per_client)
+  x, y = _arrays(name, SHAPES[name].num_clients)
   return data_lib.from_arrays('random', x, y, x[:100], y[:100])
 
 
@@ -59,38 +64,36 @@ resnet20, lenet5, lenet5_cifar10, pfl_cnn, convnet = (
 
 
 def count(config: Config) -> int:
-  """Returns the number of training images of a config of `write`."""
+  """Returns the number of training images of a config from `config`."""
   with np.load(config.dataset) as arrays:
     return len(arrays['y_train'])
 
 
-def write(path: pathlib.Path, shape: tuple[int, ...], count: int) -> None:
-  """Writes `count` random examples as an .npz data set."""
-  x, y = _arrays(shape, count)
-  np.savez(path, x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])
-
-
 def config(
-  data: pathlib.Path,
-  num_workers: int,
-  num_clients: int,
-  batch_size: int,
-  **values: Any,
+  name: str, variant: str, num_workers: int, folder: str, num_clients: int = 0
 ) -> Config:
-  """Returns a config with only the first and last evaluation."""
-  values = {'client_learning_rate': 1e-3, **values}
+  """Writes images as an .npz data set; returns the config of a benchmark.
+
+  Args:
+    num_clients: Number of clients; 0 for that of the images.
+  """
+  images = SHAPES[name]
+  num_clients = num_clients or images.num_clients
+  x, y = _arrays(name, num_clients)
+  path = pathlib.Path(folder, f'{name}.npz')
+  np.savez(path, x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])
   return Config(
-    dataset=str(data),
+    dataset=str(path),
+    model=images.network,
+    variant=variant,
+    augment=images.augment,
     num_workers=num_workers,
     num_clients=num_clients,
-    batch_size=batch_size,
-    eval_every=values['num_rounds'],
-    final_num_mc_samples=1,
+    num_rounds=2,
+    batch_size=images.batch_size,
+    client_optimizer=images.optimizer,
+    client_learning_rate=images.learning_rate,
+    eval_every=2,
     num_mc_samples=1,
-    **values,
+    final_num_mc_samples=1,
   )
-
-
-def _arrays(shape, count):
-  x = np.random.default_rng(0).integers(0, 256, (count, *shape), np.uint8)
-  return x, (np.arange(count) % 10).astype(np.int32)

@@ -39,7 +39,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
     measuring.on_all(workers, bare, share)
 
   first = measuring.seconds(execute)
-  before = measuring.device_peak(workers[0])
+  before = measuring.process_peak()
   measuring.on_all(workers, bare, 2)
   ratios, rounds, steps = [], [], []
   for _ in range(repeats):
@@ -48,7 +48,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
     seconds = measuring.seconds(execute)
     rounds.append(in_round / seconds)
     ratios.append(rounds[-1] / steps[-1])
-  after = measuring.device_peak(workers[0])
+  after = measuring.process_peak()
   print(
     f'{name:14} {variant:13} {len(workers)} workers  round '
     f'{stats.median(rounds):7.0f} images/s  bare step '

@@ -74,7 +74,9 @@ class Paper:
   """
 
   name: str
-  scales: Mapping[str, Mapping[str, Any]]
+  scales: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+    default_factory=dict
+  )
   citation: str = ''
   notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -116,9 +118,6 @@ class Cell:
   predictor: str = ''
   # Results of `home`, since worker processes do not create the other cells.
   _homes: dict[str, str] = dataclasses.field(init=False, default_factory=dict)
-  _configs: dict[tuple, config_lib.Config] = dataclasses.field(
-    init=False, repr=False, compare=False, default_factory=dict
-  )
 
   def __post_init__(self):
     _CELLS.setdefault(self.paper, []).append(self)
@@ -143,19 +142,20 @@ class Cell:
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns the config of one run."""
-    if (scale, seed) in self._configs:
-      return self._configs[scale, seed]
-    scaled, own = self.paper.scales[scale], self.overrides
-    if scale == 'smoke':
-      scaled, own = own, scaled  # A smoke run must stay small.
-    further = {**self.by_scale.get(scale, {}), 'seed': seed}
-    # Overrides are stronger than the file of a `method`, and it than a preset.
-    typed = self.overrides.keys() if 'method' in self.overrides else ()
-    made = config_lib.Config.of(
-      {**self.paper.preset, **scaled, **own, **further}, typed=typed
-    )
-    self._configs[scale, seed] = made
-    return made
+    return _config(self, scale, seed)
+
+
+@functools.cache
+def _config(cell, scale, seed):
+  scaled, own = cell.paper.scales.get(scale, {}), cell.overrides
+  if scale == 'smoke':
+    scaled, own = own, scaled  # A smoke run must stay small.
+  further = {**cell.by_scale.get(scale, {}), 'seed': seed}
+  # Overrides are stronger than the file of a `method`, and it than a preset.
+  typed = cell.overrides.keys() if 'method' in cell.overrides else ()
+  return config_lib.Config.of(
+    {**cell.paper.preset, **scaled, **own, **further}, typed=typed
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,10 +220,11 @@ def final(name: str) -> Callable[[pathlib.Path, str], float]:
   """Returns a function that reads a score of the final evaluation."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
+    wanted = f'{name}_{predictor}' if predictor else name
     scores = run_files.read_summary(directory)['final']
-    if _of(name, predictor) not in scores:
-      raise UnrecordedError(f'{directory} has no {_of(name, predictor)}')
-    return float(scores[_of(name, predictor)])
+    if wanted not in scores:
+      raise UnrecordedError(f'{directory} has no {wanted}')
+    return float(scores[wanted])
 
   return read
 
@@ -234,7 +235,7 @@ def column(
   """Returns a function that applies `pick` to a column of `metrics.csv`."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
-    wanted = _of(name, predictor)
+    wanted = f'{name}_{predictor}' if predictor else name
     numbers = [
       float(row[wanted])
       for row in tables.read(directory / run_files.METRICS)
@@ -272,10 +273,6 @@ def picked_member(directory: pathlib.Path, predictor: str) -> float:
     correct = file[f'correct_{predictor}']
   best = correct[:, ::2].mean(-1).argmax()
   return float(correct[best, 1::2].mean())
-
-
-def _of(name, predictor):
-  return f'{name}_{predictor}' if predictor else name
 
 
 ACCURACY = Measure(

@@ -136,23 +136,19 @@ def over(
     where: One or several columns.
   """
 
-  def compared(left, right, column):
+  several = (
+    [names] if isinstance(names, str) else names
+    for names in (where, lefts, rights)
+  )
+  found = []
+  for column, left, right in itertools.product(*several):
     at = f', {column}' if column else ''
     sides = [
       cells[(name, column) if column else name] for name in (left, right)
     ]
-    return Comparison(f'{left} minus {right}{at}', *sides, measure, margin)
-
-  return [
-    compared(left, right, column)
-    for column in _several(where)
-    for left in _several(lefts)
-    for right in _several(rights)
-  ]
-
-
-def _several(names):
-  return [names] if isinstance(names, str) else names
+    statement = f'{left} minus {right}{at}'
+    found.append(Comparison(statement, *sides, measure, margin))
+  return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,25 +227,22 @@ class Result:
     if not self.seeds:
       return f'{statement}: no finished run'
     margin = self.comparison.margin
-    error = significance.standard_error(self._finite)
+    error, details = significance.standard_error(self._finite), ''
+    if test := self.test:
+      below = -hall.threshold(-self._finite, num_comparisons)
+      details = (
+        f', one-sided tests at {significance.LEVEL:.0%} with '
+        f'{self.seeds - 1} degrees of freedom, holds above '
+        f'{hall.threshold(self._finite):.3f}, fails below {below:.3f}, '
+        f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
+      )
     seeds = f'{self.seeds} of {self.differences.size} seeds'
     return (
       f'{statement}: {np.nanmean(self.differences):+.3f}'
       f'{f" ± {error:.3f}" if self.test else ""} '
       f'{self.comparison.measure.label}'
       f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
-      f'{f", {self._details(num_comparisons)}" if self.test else ""}'
-      f'{", equivalent" if self.is_equivalent else ""}: {verdict}'
-    )
-
-  def _details(self, num_comparisons):
-    test = self.test
-    return (
-      f'one-sided tests at {significance.LEVEL:.0%} with '
-      f'{self.seeds - 1} degrees of freedom, holds above '
-      f'{hall.threshold(self._finite):.3f}, fails below '
-      f'{-hall.threshold(-self._finite, num_comparisons):.3f}, '
-      f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
+      f'{details}{", equivalent" if self.is_equivalent else ""}: {verdict}'
     )
 
 
@@ -314,20 +307,14 @@ def stored(scale: str, path: pathlib.Path) -> Values:
 
 def verdicts(results: Sequence[Result]) -> list[str]:
   """Returns the verdict of each comparison of a claim."""
-  below = [r.test.p_below if r.test and r.is_complete else 1 for r in results]
-  return [
-    _verdict(result, fails)
-    for result, fails in zip(results, significance.holm(below))
-  ]
-
-
-def _verdict(result, fails):
-  if result.test is None:
-    return 'no test'
-  if fails:
-    return 'does not hold'
-  shown = result.is_complete and result.test.p_above < significance.LEVEL
-  return 'holds' if shown else 'undecided'
+  tests = [result.test if result.is_complete else None for result in results]
+  below = [test.p_below if test else 1 for test in tests]
+  found = []
+  for result, test, fails in zip(results, tests, significance.holm(below)):
+    holds = test is not None and test.p_above < significance.LEVEL
+    text = 'holds' if holds else 'undecided' if result.test else 'no test'
+    found.append('does not hold' if fails else text)
+  return found
 
 
 def verdict(results: Sequence[Result]) -> str:
@@ -344,29 +331,19 @@ def report(
 ) -> tuple[str, str, list[dict[str, Any]]]:
   """Returns the verdict, a text that explains it, and a row per comparison."""
   results = claim.results(scale, values)
-  outcome = verdict(results)
-  rows = [
-    {'claim': claim.name, **result.row(each)}
-    for result, each in zip(results, verdicts(results))
-  ]
+  outcome, each = verdict(results), verdicts(results)
   lines = [
     f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
-    *(
-      ['  (The differences are within the margins of equivalence.)']
-      if all(result.is_equivalent for result in results)
-      else []
-    ),
-    *(
-      [f'  (Verdict of the published means: {claim.expected}.)']
-      if claim.expected != 'holds'
-      else []
-    ),
-    *(
-      f'  - {result.text(each, len(results))}'
-      for result, each in zip(results, verdicts(results))
-    ),
   ]
+  if all(result.is_equivalent for result in results):
+    lines.append('  (The differences are within the margins of equivalence.)')
+  if claim.expected != 'holds':
+    lines.append(f'  (Verdict of the published means: {claim.expected}.)')
+  rows = []
+  for result, own in zip(results, each):
+    rows.append({'claim': claim.name, **result.row(own)})
+    lines.append(f'  - {result.text(own, len(results))}')
   return outcome, '\n'.join(lines), rows
 
 
@@ -381,7 +358,21 @@ def write(
   folder = root / scale / claims[0].paper.name
   folder.mkdir(parents=True, exist_ok=True)
   found = judge(claims, scale, of_runs(scale, root), folder)
-  tables.write_csv(folder / 'claims.csv', _values(claims, scale, root))
+  rows = {}
+  for claim in claims:
+    for one, seed in itertools.product(claim.comparisons, claim.seeds[scale]):
+      for cell in one.cells:
+        task = Task(cell, scale, seed, root)
+        key = cell.home(scale), cell.predictor, one.measure.label, seed
+        if key in rows or not task.is_done:
+          continue
+        summary = run_files.read_summary(task.directory)
+        rows[key] = {
+          **dict(zip(('cell', 'predictor', 'measure', 'seed'), key)),
+          'value': one.measure(task),
+          'train_seconds': summary.get('train_seconds'),
+        }
+  tables.write_csv(folder / 'claims.csv', [rows[key] for key in sorted(rows)])
   return found
 
 
@@ -394,22 +385,3 @@ def judge(
   files.write_text(folder / 'claims.txt', '\n\n'.join([*texts, '']))
   tables.write_csv(folder / 'verdicts.csv', [*itertools.chain(*rows)])
   return verdicts, texts
-
-
-def _values(claims, scale, root):
-  rows = {}
-  for claim in claims:
-    for one, seed in itertools.product(claim.comparisons, claim.seeds[scale]):
-      for cell in one.cells:
-        task = Task(cell, scale, seed, root)
-        key = cell.home(scale), cell.predictor, one.measure.label, seed
-        if key in rows or not task.is_done:
-          continue
-        rows[key] = {
-          **dict(zip(('cell', 'predictor', 'measure', 'seed'), key)),
-          'value': one.measure(task),
-          'train_seconds': run_files.read_summary(task.directory).get(
-            'train_seconds'
-          ),
-        }
-  return [rows[key] for key in sorted(rows)]

@@ -1,6 +1,7 @@
 """Tasks to run, their status, and the time that they will take."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
 import os
 import pathlib
 import re
@@ -8,11 +9,11 @@ from typing import Any
 
 from bfl_tf import run_files
 from bfl_tf.config.config import Config
-from bfl_tf.runs import run_config, RunSpec, tables
-from experiments.harness import cells
+from bfl_tf.runs import progress, RunSpec
+from experiments.harness import cells, tables
 
 # Training images per second and core, measured by `experiments.benchmark`. A
-# forward pass costs a third of a step. Times of finished runs correct them.
+# forward pass costs a third of a step.
 _SPEED = {
   ('resnet20', 'deterministic'): 670,
   ('resnet20', 'mc_dropout'): 600,
@@ -26,7 +27,7 @@ _SPEED = {
   ('logistic', 'deterministic'): 300000,
 }
 _OTHER = 20000
-# Assumed number of examples of other data sets; finished runs correct it.
+# Assumed number of examples of other data sets.
 _UNKNOWN = 10000
 _START_SECONDS = 2.0
 # Number of training examples of the data sets of artifacts.
@@ -80,8 +81,13 @@ def core_seconds(config: Config) -> float:
   evaluated = config.num_eval_examples or 10000
   forward = config.num_rounds / config.eval_every * samples * evaluated
   forward += 10000 * (1 if is_point else config.final_num_mc_samples)
-  trained = config.num_rounds * examples
-  return _START_SECONDS + (trained + forward / 3) / _speed(config)
+  passes = config.num_rounds * examples + forward / 3
+  # Speeds are for 32 x 32 images; Tiny-ImageNet has 64 x 64.
+  area = 4 if config.dataset == 'tiny_imagenet' else 1
+  resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
+  model, depth = ('resnet20', int(resnet[1])) if resnet else (config.model, 20)
+  speed = _SPEED.get((model, config.variant), _OTHER)
+  return _START_SECONDS + passes * area * (depth - 2) / 18 / speed
 
 
 def _examples(dataset, split):
@@ -89,93 +95,42 @@ def _examples(dataset, split):
   return int(sliced[1]) if sliced else _EXAMPLES.get(dataset, _UNKNOWN)
 
 
-def _speed(config):
-  # Speeds are for 32 x 32 images; Tiny-ImageNet has 64 x 64.
-  area = 4 if config.dataset == 'tiny_imagenet' else 1
-  resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
-  model, depth = ('resnet20', int(resnet[1])) if resnet else (config.model, 20)
-  speed = _SPEED.get((model, config.variant), _OTHER)
-  return speed * 18 / (depth - 2) / area
-
-
 def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
-  """Returns a table with a row for each artifact or claim.
-
-  If some runs of the scale are finished below `root`, their time corrects the
-  estimate for the others.
-  """
+  """Returns a Markdown table with a row for each artifact or claim."""
   cores = len(os.sched_getaffinity(0))
-  of_items = [tasks([item], scale, root) for item in items.values()]
-  every = {task.directory: task for own in of_items for task in own}
-  done = {place: task for place, task in every.items() if task.is_done}
-  pace = _pace(done.values())
-  rows = []
-  for (name, item), own in zip(items.items(), of_items, strict=True):
-    left = {task.directory for task in own} - done.keys()
-    seconds = sum(
-      core_seconds(every[place].cell.config(scale, 0)) for place in left
-    )
-    minutes = pace * seconds / 60 / cores
+  rows = [
+    ['name', f'minutes, {cores} cores', 'status', 'data sets', 'description']
+  ]
+  for name, item in items.items():
+    own = tasks([item], scale, root)
+    left = [task for task in own if not task.is_done]
+    seconds = sum(core_seconds(task.cell.config(scale, 0)) for task in left)
     missing = 'partly run' if len(left) < len(own) else 'not run'
+    sets = {task.cell.config(scale, 0).dataset.split(':')[-1] for task in own}
     rows.append(
       [
         name,
-        f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1',
+        f'{seconds / 60 / cores:.1f}',
         missing if left else 'finished',
-        _datasets(own),
+        ', '.join(sorted(sets)),
         getattr(item, 'title', '') or item.statement,
       ]
     )
-  return _table(
-    ['name', f'minutes, {cores} cores', 'status', 'data set', 'description'],
-    rows,
-  )
-
-
-def _datasets(own):
-  names = sorted(
-    {task.cell.config(task.scale, 0).dataset.split(':')[-1] for task in own}
-  )
-  return ', '.join(names[:2]) + (', ...' if len(names) > 2 else '')
-
-
-def _table(header, rows):
-  table = [header, *rows]
-  widths = [max(map(len, column)) for column in zip(*table)]
-  justified = (
-    [row[0].ljust(widths[0]), row[1].rjust(widths[1])]
-    + [cell.ljust(width) for cell, width in zip(row[2:], widths[2:])]
-    for row in table
-  )
-  return '\n'.join('  '.join(row).rstrip() for row in justified)
+  return tables.markdown(rows)
 
 
 def described(runs: Sequence[RunSpec], jobs: int) -> str:
   """Returns how many runs are left, and their time if some are finished."""
   done = [run for run in runs if run.is_done]
-  left = [run.config for run in runs if not run.is_done]
+  left = len(runs) - len(done)
   text = f'{len(runs)} runs, {len(done)} of them finished'
   # A run with a row in a table needs no directory.
-  here = [run for run in done if run_files.is_finished(run.directory)]
-  if not (left and here):
+  seconds = [
+    run_files.read_summary(run.directory)['train_seconds']
+    for run in done
+    if run_files.is_finished(run.directory)
+  ]
+  if not (left and seconds):
     return text
-  cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
-  minutes = _pace(here) * sum(map(core_seconds, left)) / 60 / cores
-  return f'{text}; about {max(minutes, 0.1):.1f} minutes for the others'
-
-
-def _pace(done) -> float:
-  """Returns the time of finished runs, as a multiple of its estimate."""
-  guessed = sum(core_seconds(task.config) for task in done)
-  return sum(map(_took, done)) / guessed if done else 1.0
-
-
-def _took(task):
-  """Returns the core seconds of a finished run, converted to this machine."""
-  workers = run_config.read_config(task.directory).num_workers
-  seconds = _START_SECONDS + sum(
-    row.get(name, 0)
-    for row in tables.read(task.directory / run_files.METRICS)
-    for name in ('train_seconds', 'evaluate_seconds')
-  )
-  return seconds * (workers or len(os.sched_getaffinity(0)))
+  time = progress.time_left(seconds, math.ceil(left / jobs))
+  return f'{text}; about {time} of training for the others'

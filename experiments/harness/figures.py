@@ -62,6 +62,28 @@ class Figure:
     _add_caption(drawn, self, tasks, self.of_seeds)
     return drawn, missing
 
+  def write(self, scale: str, root: pathlib.Path) -> tuple[str, int]:
+    """Draws the panels whose runs have ended; returns text and failures."""
+    folder = root / scale / self.paper.name
+    lines = [f'{self.paper.name}/{self.name} at {scale} scale: {self.title}.']
+    failed = 0
+    for panel in self.panels:
+      try:
+        drawn, missing = self.drawn(panel, scale, root)
+      except (OSError, ValueError) as error:
+        lines.append(f'- {panel}: cannot be drawn: {error}')
+        failed += 1
+        continue
+      if drawn is None:
+        lines.append(f'- {panel}: no finished run')
+        continue
+      path = folder / f'{self.name}_{panel}.png'
+      with files.replacing(path) as new:
+        drawn.savefig(new, dpi=150, format='png')
+      without = f' (without {", ".join(missing)})' if missing else ''
+      lines.append(f'- {panel}: {path}{without}')
+    return '\n'.join(lines), failed
+
 
 def sweep(
   paper: cells_lib.Paper,
@@ -77,27 +99,26 @@ def sweep(
     panels: Cells by panel, by line and by value of the setting.
     xlabel: Label of the setting, by panel.
   """
-  points, places = {}, {}
-  for panel, lines in panels.items():
-    for line, values in lines.items():
-      for x, cell in values.items():
-        point = f'{line} at {x:g}'
-        places[point] = line, x
-        points.setdefault(panel, {})[point] = cell
-  draw = {p: functools.partial(_swept, places, t) for p, t in xlabel.items()}
+  points = {
+    panel: {
+      f'{line} at {x:g}': cell
+      for line, values in lines.items()
+      for x, cell in values.items()
+    }
+    for panel, lines in panels.items()
+  }
+  draw = {p: functools.partial(_swept, text) for p, text in xlabel.items()}
   return Figure(paper, name, title, points, draw, seeds)
 
 
-def _swept(places, xlabel, runs):
+def _swept(xlabel, runs):
   lines = {}
   for point, directories in runs.items():
-    line, x = places[point]
+    line, _, x = point.rpartition(' at ')
     scores = [100 * _ACCURACY(directory) for directory in directories]
     # A run that diverged has no score.
     if scores := [score for score in scores if math.isfinite(score)]:
-      lines.setdefault(line, {})[x] = scores
-  if not lines:
-    raise ValueError('no run ended with a score')
+      lines.setdefault(line, {})[float(x)] = scores
   return plots.sweep(lines, xlabel, cells_lib.ACCURACY.label)
 
 
@@ -110,38 +131,9 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
     f'{" or ".join(data)}; {tasks[0].scale} scale; '
     f'seeds {", ".join(map(str, seeds))}{f": {of_seeds}" if seeds[1:] else ""}',
   ]
-  is_smoke = tasks[0].scale == 'smoke'
-  if is_smoke:
+  if tasks[0].scale == 'smoke':
     lines.append(cells_lib.SMOKE)
   # About 15 characters of this size fit in an inch.
   width = int(15 * drawn.get_figwidth())
-  drawn.suptitle(
-    '\n'.join(part for line in lines for part in textwrap.wrap(line, width)),
-    fontsize=9,
-    color='#B00020' if is_smoke else 'black',
-  )
-
-
-def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
-  """Draws the panels whose runs have ended."""
-  folder = root / scale / figure.paper.name
-  lines = [
-    f'{figure.paper.name}/{figure.name} at {scale} scale: {figure.title}.'
-  ]
-  failed = 0
-  for panel in figure.panels:
-    try:
-      drawn, missing = figure.drawn(panel, scale, root)
-    except (OSError, ValueError) as error:
-      lines.append(f'- {panel}: cannot be drawn: {error}')
-      failed += 1
-      continue
-    if drawn is None:
-      lines.append(f'- {panel}: no finished run')
-      continue
-    path = folder / f'{figure.name}_{panel}.png'
-    with files.replacing(path) as new:
-      drawn.savefig(new, dpi=150, format='png')
-    without = f' (without {", ".join(missing)})' if missing else ''
-    lines.append(f'- {panel}: {path}{without}')
-  return '\n'.join(lines), failed
+  wrapped = ['\n'.join(textwrap.wrap(line, width)) for line in lines]
+  drawn.suptitle('\n'.join(wrapped), fontsize=9)

@@ -92,7 +92,11 @@ def points(groups: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
   handles = {}
   for axes, (title, (coordinates, labels)) in zip(panels, groups.items()):
     for c in np.unique(labels).tolist():
-      handles[c] = _draw(axes, coordinates[labels == c], c)
+      row, column = divmod(c, len(canvas.PALETTE))
+      handles[c] = axes.scatter(
+        *coordinates[labels == c].T, s=11, linewidths=0, label=f'class {c}',
+        color=canvas.PALETTE[column], marker=_MARKERS[row],
+      )  # fmt: skip
     axes.set_title(title, fontsize=11)
     axes.set(aspect='equal', xticks=[], yticks=[])
   figure.legend(
@@ -100,14 +104,6 @@ def points(groups: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     ncols=5, fontsize=9, frameon=False, markerscale=1.6,
   )  # fmt: skip
   return figure
-
-
-def _draw(axes, coordinates, c):
-  row, column = divmod(c, len(canvas.PALETTE))
-  look = {'color': canvas.PALETTE[column], 'marker': _MARKERS[row]}
-  return axes.scatter(
-    *coordinates.T, s=11, linewidths=0, label=f'class {c}', **look
-  )
 
 
 def simplex(coefficients: np.ndarray, accuracy: np.ndarray) -> Figure:

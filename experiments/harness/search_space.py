@@ -156,10 +156,6 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
       found.refused[_name(point)] = (point, str(error))
       continue
     name = _name({key: text for key, text in point.items() if key in here})
-    if name not in found.configs and config in [
-      other for other in found.configs.values() if other.method == config.method
-    ]:
-      raise ValueError(f'--grid: {name} is the same setting as another one.')
     found.configs[name], found.points[name] = config, point
     used |= here
   if not found.configs:
@@ -239,21 +235,17 @@ def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
     '', '' if optimizer in NAMED else optimizer, named_method.label(method),
   )  # fmt: skip
   fixed = named_method.read(method).flags if method else {}
-  mine = sorted(
-    (
-      axis
+  of_optimizer = {_OPTIMIZER, *training.OPTIMIZERS}
+  is_fixed = _OPTIMIZER in fixed
+  return [
+    *{
+      axis.key: axis
+      for name in names
       for axis in every
-      if axis.method in names
-      and (axis.method or _OPTIMIZER not in fixed or not _is_of_optimizer(axis))
-    ),
-    key=lambda axis: names.index(axis.method),
-  )
-  return [*{axis.key: axis for axis in mine}.values()]
-
-
-def _is_of_optimizer(axis):
-  role = axis.key.partition('.')[0]
-  return axis.key == _OPTIMIZER or role in training.OPTIMIZERS
+      if axis.method == name
+      and (name or not is_fixed or axis.key.split('.')[0] not in of_optimizer)
+    }.values()
+  ]
 
 
 def trials(
@@ -277,10 +269,8 @@ def trials(
   def listed(start, axes):
     """Returns the trials with each combination of the values of axes."""
     options = [[(axis.key, text) for text in axis.values] for axis in axes]
-    return dict(
-      trial({**start.values, **dict(each)})
-      for each in itertools.product(*options)
-    )
+    every = itertools.product(*options)
+    return dict(trial({**start.values, **dict(each)}) for each in every)
 
   start = Trial({}, given.config(point)[0])
   mine = axes_of(start.config, every)
@@ -358,26 +348,17 @@ def check_choice(score: str, config: config_lib.Config) -> None:
     raise ValueError(
       f'--choose_by={score} needs validation examples: set --validation_split.'
     )
-  if score in _own(config):
-    return
-  registry.check_choice('choose_by', score, [*MOST, *_own(config)])
   table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
-  name = score.removeprefix('validation_')
-  own, clients = name.removeprefix('personal_'), plan.Plan.of(config)
-  if own != name and not personal.is_scored(clients):
-    raise ValueError(
-      f'--choose_by={score} needs personal models: set --personal_scores.'
-    )
-  if own == name and not all(p.trains_global_model for p in clients.locals):
-    raise ValueError(
-      f'--choose_by={score} scores a global model whose weights are not all '
-      f'trained: choose --choose_by=validation_personal_{name}.'
-    )
-  if own not in {each.name for each in table}:
-    raise ValueError(
-      f'--choose_by={score} does not apply to --likelihood='
-      f'{config.likelihood}: choose another score.'
-    )
+  clients = plan.Plan.of(config)
+  # Layers that clients keep are not trained in the global model.
+  is_global = all(part.trains_global_model for part in clients.locals)
+  prefixes = [
+    *['validation_'] * is_global,
+    *['validation_personal_'] * personal.is_scored(clients),
+  ]
+  names = [prefix + each.name for prefix in prefixes for each in table]
+  known = [name for name in names if name in MOST]
+  registry.check_choice('choose_by', score, [*known, *_own(config)])
 
 
 def _own(config) -> dict[str, bool]:
@@ -399,7 +380,7 @@ def usual_score(config: config_lib.Config) -> str:
 
 def best(
   runs: Mapping[str, Sequence[study.Point]], score: str
-) -> tuple[str, float] | None:
+) -> tuple[str, Any] | None:
   """Returns the name with the best mean over seeds, and that mean.
 
   Only trials with all their seeds are selected, since failed runs might have
@@ -409,14 +390,12 @@ def best(
   config = next(run.config for each in runs.values() for run in each)
   sign = -1 if {**_own(config), **MOST}[score] else 1
   losses = {
-    name: sign * mean for name, mean in means.items() if mean is not None
+    name: math.inf if math.isnan(mean) else sign * mean
+    for name, mean in means.items()
+    if mean is not None
   }
-
-  def loss(name):
-    return math.inf if math.isnan(losses[name]) else losses[name]
-
-  name = min(losses, key=loss, default=None)
-  return None if name is None else (name, sign * losses[name])
+  name = min(losses, key=losses.__getitem__, default=None)
+  return None if name is None else (name, means[name])
 
 
 def mean_of(runs: Sequence[study.Point], score: str) -> float | None:

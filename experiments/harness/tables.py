@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import csv
 import dataclasses
 import functools
+import itertools
 import pathlib
 
 import numpy as np
@@ -60,11 +61,46 @@ class Table:
 
   def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
     """Returns the entries, read from finished runs."""
-    return [
-      Entry.read(self, row, column, measure, scale, root)
-      for (row, column) in self.grid
-      for measure in self.measures
-    ]
+    printed = published(self.paper.name, self.published_in or self.name)
+    entries = []
+    for (row, column), cell in self.grid.items():
+      tasks = cell.tasks(scale, self.seeds[scale], root)
+      done = [task for task in tasks if task.is_done]
+      failures = [t.failure for t in tasks if t.failure and t not in done]
+      for measure in self.measures:
+        read = [measure.get(task) for task in done]
+        values = np.array([value for value in read if value is not None], float)
+        finite = values[np.isfinite(values)]
+        method = self.published_rows.get(row, row)
+        entry = Entry(
+          row,
+          column,
+          measure.label,
+          measure.digits,
+          mean=float(finite.mean()) if finite.size else None,
+          standard_error=significance.standard_error(finite),
+          # If no run has this score, all finished runs are counted.
+          seeds=finite.size if values.size else len(read),
+          diverged=values.size - finite.size + sum(map(_ran_away, failures)),
+          published=printed.get((column, method, measure.published)),
+          reason=failures[0] if failures else '',
+        )
+        entries.append(entry)
+    return entries
+
+  def write(self, scale: str, root: pathlib.Path) -> tuple[str, int]:
+    """Writes the table as CSV and Markdown; returns its text and 0 failures."""
+    entries = self.entries(scale, root)
+    stem = root / scale / self.paper.name / self.name
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    tables.write_csv(
+      stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
+    )
+    rows = markdown(_rows(self, entries))
+    text = f'{_header(self, scale, entries)}\n\n{rows}'
+    files.write_text(stem.with_suffix('.md'), text)
+    notes = {f'{e.row}, {e.column}: {e.reason}': 0 for e in entries if e.reason}
+    return '\n'.join([text, *notes]), 0
 
 
 def _ran_away(why: str) -> bool:
@@ -96,33 +132,6 @@ class Entry:
   published: float | None
   reason: str
 
-  @classmethod
-  def read(cls, table, row, column, measure, scale, root) -> 'Entry':
-    """Reads the runs of one cell."""
-    cell = table.grid[row, column]
-    tasks = cell.tasks(scale, table.seeds[scale], root)
-    read = [measure.get(task) for task in tasks if task.is_done]
-    values = np.array([value for value in read if value is not None], float)
-    finite = values[np.isfinite(values)]
-    failures = [t.failure for t in tasks if t.failure and not t.is_done]
-    diverged = [why for why in failures if _ran_away(why)]
-    printed = published(table.paper.name, table.published_in or table.name)
-    return cls(
-      row=row,
-      column=column,
-      label=measure.label,
-      digits=measure.digits,
-      mean=float(finite.mean()) if finite.size else None,
-      standard_error=significance.standard_error(finite),
-      # If no run has this score, all finished runs are counted.
-      seeds=finite.size if values.size else len(read),
-      diverged=values.size - finite.size + len(diverged),
-      published=printed.get(
-        (column, table.published_rows.get(row, row), measure.published)
-      ),
-      reason=failures[0] if failures else '',
-    )
-
   @property
   def text(self) -> str:
     """`81.67 ± 0.20`; a dash without finished runs, a mark if one diverged."""
@@ -145,43 +154,18 @@ class Entry:
 @functools.cache
 def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
   """Returns published means by setting, method and metric."""
+  several = paper != 'posterior_pooling'
   with _PUBLISHED.open(newline='', encoding='utf-8') as file:
     return {
-      (_setting(row), row['method'], row['metric']): float(row['mean'])
+      # The setting, with the column if a paper uses both.
+      (
+        (row['setting'] + f' {row["column"]}' * several).strip(),
+        row['method'],
+        row['metric'],
+      ): float(row['mean'])
       for row in csv.DictReader(file)
       if row['paper'] == paper and row['table'] == table
     }
-
-
-def _setting(row):
-  """Returns the setting, with the column if a paper uses both."""
-  several = row['paper'] != 'posterior_pooling'
-  name = f'{row["setting"]} {row["column"]}' if several else row['setting']
-  return name.strip()
-
-
-def write(table: Table, scale: str, root: pathlib.Path) -> str:
-  """Writes the table as CSV and Markdown; returns it as text."""
-  entries = table.entries(scale, root)
-  stem = root / scale / table.paper.name / table.name
-  stem.parent.mkdir(parents=True, exist_ok=True)
-  header = _header(table, scale, entries)
-  rows = _rows(table, entries)
-  tables.write_csv(
-    stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
-  )
-  files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  return '\n'.join([header, '', markdown(rows), *_notes_of(entries)])
-
-
-def _notes_of(entries):
-  failed: dict[str, dict[str, None]] = {}
-  for e in entries:
-    if e.reason:
-      failed.setdefault(e.reason, {})[f'{e.row}, {e.column}'] = None
-  for reason, (first, *more) in failed.items():
-    others = f' and {len(more)} more' if more else ''
-    yield f'{first}{others}: {reason}'
 
 
 def _header(table, scale, entries):
@@ -205,18 +189,14 @@ def _rows(table, entries):
   rows = [['Method', *(f'{c} {label}' for c in columns for label in labels)]]
   for method in methods:
     row = [method]
-    for column in columns:
-      for label in labels:
-        entry = found.get((method, column, label))
-        row.append(_text(table, entry) if entry else _DASH)
+    for column, label in itertools.product(columns, labels):
+      entry = found.get((method, column, label))
+      text = entry.text if entry else _DASH
+      if entry and table.is_published:
+        text += f' [{entry.published_text}]'
+      row.append(text)
     rows.append(row)
   return rows
-
-
-def _text(table, entry):
-  if not table.is_published:
-    return entry.text
-  return f'{entry.text} [{entry.published_text}]'
 
 
 def narrow(

@@ -15,7 +15,6 @@ from experiments.harness import cells, figures, tables
 PAPER = cells.Paper(
   'distance',
   scales={
-    **{scale: {} for scale in cells.SCALES},
     'smoke': {'num_rounds': 1, 'local_epochs': 25, 'Distance.samples': 1000},
   },
   notes=dict.fromkeys(
@@ -150,7 +149,6 @@ _PREDICTIVE = (
 _OF_CHAINS = dataclasses.replace(
   PAPER,
   scales={
-    **PAPER.scales,
     'smoke': {
       'num_rounds': 4,
       'eval_every': 4,

@@ -49,18 +49,20 @@ COLUMNS = {'none': {}} | {
 }
 _NAMES = str.maketrans({' ': '_', ',': None, '%': None, '-': None})
 
-
-def _cell(method, column):
-  path = f'{column}/{method}'.translate(_NAMES).lower()
-  return cells.Cell(PAPER, path, {**METHODS[method], **COLUMNS[column]})
-
-
 TABLES = (
   tables.Table(
     PAPER,
     'rules',
     'malicious clients, by rule and weighting',
-    {(m, c): _cell(m, c) for m in METHODS for c in COLUMNS},
+    {
+      (method, column): cells.Cell(
+        PAPER,
+        f'{column}/{method}'.translate(_NAMES).lower(),
+        {**flags, **changes},
+      )
+      for method, flags in METHODS.items()
+      for column, changes in COLUMNS.items()
+    },
     seeds=cells.FEWER,
   ),
 )

@@ -16,7 +16,6 @@ PAPER = cells.Paper(
     # Only the last scores are read.
     'paper': {'eval_every': 20},
     'overnight': {'eval_every': 20},
-    'laptop': {},
     'smoke': cells.SMALLEST,
   },
   notes=dict.fromkeys(cells.SCALES, _TEXT.format(20)),
@@ -66,15 +65,13 @@ CHOOSING = {
 }
 
 
-def _priors(pooling):
-  tempered = {'flipout.temperature': CHOSEN[pooling]}
-  return {**PRIORS, 'T chosen': tempered}
-
-
 _METHODS = {
   f'{rule}, {prior}': {'pooling': pooling, **settings}
   for rule, pooling in cells.RULES.items()
-  for prior, settings in _priors(pooling).items()
+  for prior, settings in {
+    **PRIORS,
+    'T chosen': {'flipout.temperature': CHOSEN[pooling]},
+  }.items()
 } | {POINTS: {'variant': 'deterministic'}}
 SCORES = {
   (method, column): _cell(column, method, {**split, **settings}, _SHORTER)
@@ -105,18 +102,11 @@ TABLES = (
 
 def _better(rules, prior):
   """Returns comparisons: `prior` has a lower NLL than KL / N_k."""
-  whole = 'KL / N_k'
-  return [
-    comparison
-    for rule in rules
-    for comparison in claims.over(
-      SCORES,
-      f'{rule}, {whole}',
-      f'{rule}, {prior}',
-      cells.NLL,
-      where=PARTITIONS,
-    )
-  ]
+  found: list[claims.Comparison] = []
+  for rule in rules:
+    names = f'{rule}, KL / N_k', f'{rule}, {prior}'
+    found += claims.over(SCORES, *names, cells.NLL, where=PARTITIONS)
+  return found
 
 
 CLAIMS = (

@@ -14,7 +14,7 @@ from experiments.papers.posterior_pooling import grids
 _SPLITS, _ALPHA = 200, 0.1
 PAPER = cells.Paper(
   'quickstart',
-  scales={scale: {} for scale in cells.SCALES} | {'smoke': cells.SMALLEST},
+  scales={'smoke': cells.SMALLEST},
   notes=dict.fromkeys(
     cells.SCALES,
     f'{_SPLITS} random halves of the test examples, each of which calibrates '
@@ -63,13 +63,16 @@ def _measure(label, pick, factor=1.0, digits=2):
   return cells.Measure(label, read, factor=factor, digits=digits)
 
 
-def _unsure(held, sizes, entropy):
-  return np.nanmean(held[:, entropy >= np.quantile(entropy, 0.8)])
-
-
 _MEASURES = (
   _measure('coverage (%)', lambda held, *_: np.nanmean(held), 100, 1),
-  _measure('of the fifth of largest entropy', _unsure, 100, 1),
+  _measure(
+    'of the fifth of largest entropy',
+    lambda held, _, entropy: np.nanmean(
+      held[:, entropy >= np.quantile(entropy, 0.8)]
+    ),
+    100,
+    1,
+  ),
   _measure('size', lambda _, sizes, __: np.nanmean(sizes)),
   _measure('least', lambda _, sizes, __: np.nanmin(sizes), digits=0),
   _measure(

@@ -6,8 +6,6 @@ prediction sets; the other half is scored. Each run is evaluated once; the
 scores are stored in its directory.
 """
 
-import functools
-
 from bfl_tf.analysis import loading, reports, uncertainty
 from experiments.harness import cells, tables
 from experiments.papers.posterior_pooling import grids
@@ -15,7 +13,6 @@ from experiments.papers.posterior_pooling import grids
 _EXAMPLES, _SAMPLES = 2000, 20
 PAPER = cells.Paper(
   'uncertainty',
-  scales={},
   notes=dict.fromkeys(
     cells.SCALES,
     f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
@@ -33,16 +30,6 @@ _OTHERS = {
   'experiments.papers.board.data:cifar10': {'near': ('cifar100',),
                                                'far': ('mnist',)},
 }  # fmt: skip
-
-
-def _read(name, directory, predictor):
-  if predictor:
-    # Only the run's own predictor is evaluated.
-    raise cells.UnrecordedError(f'{name} of {predictor}')
-  answers = cells.cached(directory, _FILE, evaluate)
-  if name not in answers:
-    raise cells.UnrecordedError(name)
-  return answers[name]
 
 
 def evaluate(directory):
@@ -64,7 +51,14 @@ def measure(
   label: str, name: str, factor: float = 1.0, digits: int = 3
 ) -> cells.Measure:
   """Returns the measure of a score of `evaluate`."""
-  read = functools.partial(_read, name)
+
+  def read(directory, predictor):
+    # Only the run's own predictor is evaluated.
+    answers = {} if predictor else cells.cached(directory, _FILE, evaluate)
+    if name not in answers:
+      raise cells.UnrecordedError(name)
+    return answers[name]
+
   return cells.Measure(label, read, factor=factor, digits=digits)
 
 

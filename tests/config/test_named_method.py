@@ -99,7 +99,7 @@ def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
     ('--seed=3', 'seed'),
     ('--mlp.hidden_units=3', 'mlp.hidden_units'),
     ('--pvi.damping=0.3', 'pvi.damping'),
-    ('--client_learning_rate=1', 'client_optimizer'),
+    ('--client_learning_rate=1', 'client_learning_rate'),
     ('--needs=two_rounds', 'needs'),
     ('--needs=rounds=2', 'rounds'),
     ('--method=other.flags', 'other.flags'),

@@ -1,7 +1,5 @@
 """Tests of the binaries uncertainty and compare on finished runs."""
 
-import json
-
 import binaries
 import numpy as np
 import pytest
@@ -56,7 +54,7 @@ def test_uncertainty_writes_tables_scores_and_figures(written):
 
 @pytest.mark.process
 @pytest.mark.usefixtures('written')
-def test_compare_has_mean_and_standard_error_of_all_recorded_scores(folder):
+def test_compare_has_all_recorded_scores(folder):
   runs = [str(folder / name) for name in ('nwa_0', 'nwa_1', 'lp_0')]
   flags = [
     '--scores=aurc_normalized_entropy,accuracy', f'--output={folder}/compared',
@@ -72,15 +70,6 @@ def test_compare_has_mean_and_standard_error_of_all_recorded_scores(folder):
     (row['pooling'], row['score']): row
     for row in toys.table(folder / 'compared' / 'compared.csv')
   }
-  one, other = (
-    json.loads((folder / run / 'summary.json').read_text('utf-8'))['final']
-    for run in ('nwa_0', 'nwa_1')
-  )
-  nwa = rows['nwa', 'accuracy']
-  mean = (one['accuracy'] + other['accuracy']) / 2
-  error = abs(one['accuracy'] - other['accuracy']) / 2
-  assert float(nwa['mean']) == pytest.approx(mean)
-  assert float(nwa['standard_error']) == pytest.approx(error)
   # Only one of three runs has an uncertainty evaluation.
   counts = [
     rows[name, 'aurc_normalized_entropy']['n'] for name in ('nwa', 'lp')

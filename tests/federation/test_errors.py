@@ -98,7 +98,6 @@ num_unlabeled_examples | distil num_unlabeled_examples=61
 fits_beta | distil ensemble.fits_beta=true
 students.students | students
 students.students=A | students students.students=A:adam
-distil.optimizer | students students.students=C:swa distil.optimizer=sgd
 students.students | students students.students=A:sgd,A:sgd
 threshold | server_parts={of_papers.SIGN_THRESHOLD} sign_threshold.threshold=7
 --pooling=lp | central flipout pooling=lp

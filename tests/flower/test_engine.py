@@ -80,11 +80,6 @@ def spoiled(change):
   return spoil
 
 
-def without_loc(reply):
-  del reply.content['arrays']['update|model|loc']
-  return reply
-
-
 # The nesting is so deep that a recursive function has a stack overflow.
 def more(reply):
   name = 'update|extras|more' + 2000 * '|a'
@@ -110,7 +105,6 @@ BAD = {
   'it calls itself client': no_number,
   'is not an array': archive,
   'it cannot be read: RecursionError': more,
-  "missing 1 required positional argument: 'loc'": without_loc,
   "it raised KeyError: 'plain'": lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
   ),
@@ -132,25 +126,18 @@ def test_an_invalid_reply_is_rejected_with_its_reason(reason):
   assert np.all(np.isfinite(state.model.mean))
 
 
-def test_a_client_without_a_reply_is_rejected_after_the_timeout():
+def test_a_client_without_a_reply_or_a_node_is_rejected(tmp_path):
   experiment = toys.changed(
     toys.experiment(), engine='flower', client_timeout=0.5
   )
   silent = engine(spoiled(lambda reply: None))
-  _, (row,) = toys.execute(experiment, 1, engine=silent)
-  assert row['rejected_reasons'] == (
-    '2: it raised TimeoutError: nothing came within 0.5 s'
-  )
-
-
-def test_a_client_without_a_node_is_rejected(tmp_path):
-  experiment = toys.experiment()
   configs = numbered(tmp_path, [0, 1, 3, 4, 5])
-  some = engine(configs=configs, run='/run')
-  _, (row,) = toys.execute(experiment, 1, engine=some)
-  assert (
-    row['rejected_reasons'] == '2: it raised NodeError: it has no SuperNode'
-  )
+  for some, reason in (
+    (silent, 'TimeoutError: nothing came within 0.5 s'),
+    (engine(configs=configs, run='/run'), 'NodeError: it has no SuperNode'),
+  ):
+    _, (row,) = toys.execute(experiment, 1, engine=some)
+    assert row['rejected_reasons'] == f'2: it raised {reason}'
 
 
 def test_the_window_limits_the_number_of_pending_orders():

@@ -187,13 +187,8 @@ def test_a_site_with_impossible_statistics_is_rejected(
 
 
 def test_the_order_of_arrival_changes_no_bits(run_dir, files, monkeypatch):
-  exchanged = nodes.exchange
-
-  def reversed_(*args):
-    return reversed(list(exchanged(*args)))
-
-  first = ask(run_dir, files)
-  monkeypatch.setattr(nodes, 'exchange', reversed_)
+  exchange, first = nodes.exchange, ask(run_dir, files)
+  monkeypatch.setattr(nodes, 'exchange', lambda *a: [*exchange(*a)][::-1])
   assert ask(run_dir, files) == first
 
 

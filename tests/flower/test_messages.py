@@ -36,6 +36,8 @@ def test_a_server_may_not_name_custom_code_or_files(monkeypatch, line):
 
 def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
+  with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
+    messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
   # The flags of studies are those of `bfl-tf sweep`.
   paths = [
     path
@@ -57,11 +59,6 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   # A node with its own file reads no other data set.
   text = f'{run_config.VERSION}\n--dataset=own.csv'
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
-
-
-def test_flags_of_another_version_are_rejected():
-  with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
-    messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
 
 
 @pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
@@ -91,15 +88,6 @@ def test_arrays_of_objects_are_rejected_and_never_unpickled(tmp_path):
   content['arrays']['a|loc'] = pickled
   with pytest.raises(ValueError, match='allow_pickle=False'):
     messages.unpack(content)
-
-
-def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
-  file, *_ = wines.wine(tmp_path)
-  text = data_summaries.DataSummary.of(data.load(file)).to_json()
-  assert len(text) < 2000
-  back = data_summaries.DataSummary.from_json(text)
-  assert back.to_json() == text and back.counts['barolo'] > 0
-  assert 'barbera' not in back.counts
 
 
 @pytest.mark.parametrize(

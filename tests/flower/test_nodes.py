@@ -10,7 +10,7 @@ import pytest
 import toys
 import wines
 
-from bfl_tf import federation
+from bfl_tf import federation, files
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, client_state, messages, nodes
 from bfl_tf.runs import run_config
@@ -72,121 +72,117 @@ def test_the_node_config_sets_the_held_out_share(tmp_path):
     client_side.read(received, own)
 
 
-class TestMemories:
-  """Tests of memories: only those of accepted updates are used."""
-
-  def kept(self, tmp_path):
-    return client_state.MemoryFolder.of(str(tmp_path), '/run', flags(), 3)
-
-  def memory(self, number):
-    return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
-
-  def test_the_memory_of_a_rejected_update_is_deleted(self, tmp_path):
-    kept = self.kept(tmp_path)
-    kept.put(0, self.memory(0))
-    kept.put(1, self.memory(1))
-    assert toys.same(kept.take(1), self.memory(1))
-    assert toys.same(kept.take(0), self.memory(0))
-    # The memory of the rejected update is deleted.
-    with pytest.raises(ValueError, match='the memory of round 1 is not in'):
-      kept.take(1)
-    assert kept.take(-1) == {}
-    assert list(kept.path.iterdir()) == []
-
-  @pytest.mark.parametrize('changed', ['client', 'round', 'run', 'values'])
-  def test_a_memory_that_this_round_did_not_store_is_rejected(
-    self, tmp_path, changed
-  ):
-    kept, other = self.kept(tmp_path), self.kept(tmp_path)
-    if changed in ('client', 'run'):
-      run, client = ('/run', 4) if changed == 'client' else ('/other', 3)
-      other = client_state.MemoryFolder.of(str(tmp_path), run, flags(), client)
-    number = int(changed == 'round')
-    other.put(number, self.memory(0))
-    stored = other.path / f'round-{number}.npz'
-    with np.load(stored) as archive:
-      content = dict(archive)
-    if changed == 'values':
-      content['memory|other'] = np.float32(np.nan)
-    kept.path.mkdir(parents=True, exist_ok=True)
-    np.savez(kept.path / 'round-0.npz', **content)
-    with pytest.raises(ValueError, match=r'round-0\.npz'):
-      kept.take(0)
-
-  def test_memories_that_a_checkpoint_may_need_are_kept(self, tmp_path):
-    kept = self.kept(tmp_path)
-    for number in range(8):
-      kept.take(number - 1, oldest=number - 4)
-      kept.put(number, self.memory(number))
-    # The server repeats round 5, which uses the memory of round 4.
-    assert toys.same(kept.take(4, oldest=1), self.memory(4))
-    with pytest.raises(ValueError, match='the memory of round 1 is not in'):
-      kept.take(1)
-
-  def test_a_rarely_sampled_client_keeps_its_accepted_memory(self, tmp_path):
-    kept = self.kept(tmp_path)
-    kept.put(0, self.memory(0))
-    # This update is rejected.
-    kept.put(1, self.memory(1))
-    kept.take(0, oldest=40)
-    kept.put(44, self.memory(44))
-    kept.take(44, oldest=44)
-    assert toys.same(kept.take(0, oldest=44), self.memory(0))
-
-  def test_runs_seeds_and_clients_have_separate_memories(self, tmp_path):
-    def path(run, client=0, **changes):
-      kept = client_state.MemoryFolder.of(
-        str(tmp_path), run, flags(**changes), client
-      )
-      return kept.path
-
-    assert path('/a') == path('/a', num_rounds=7)
-    others = [path('/b'), path('/a', seed=2), path('/a', client=1)]
-    assert path('/a') not in others and len(set(others)) == 3
+@pytest.fixture
+def kept(tmp_path):
+  """The memories of client 3: only those of accepted updates are used."""
+  return client_state.MemoryFolder.of(str(tmp_path), '/run', flags(), 3)
 
 
-class TestNumbered:
-  """Tests of SuperNodes with a number from their owner."""
+def memory(number):
+  return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
 
-  def test_the_first_of_two_nodes_with_the_same_number_is_used(self):
-    configs = {7: 1, 8: 0, 9: 1, 10: 5}
-    grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
-    assert nodes.SuperNodes(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
 
-  def test_a_node_that_answers_late_is_used(self):
-    grid = grids.Grid({7: {'partition-id': 0}})
-    answer, grid.answer = grid.answer, lambda reply: None
-    numbered = nodes.SuperNodes(grid, '')
-    assert numbered([0]) == {}
-    (number,) = numbered.pending.values()
-    grid.answer = answer
-    message = app.Message(messages.pack({'flags': ''}), 7, 'query')
-    grid._waiting[number] = grid._state(message)
-    assert numbered([0]) == {0: 7}
+def test_the_memory_of_a_rejected_update_is_deleted(kept):
+  kept.put(0, memory(0))
+  kept.put(1, memory(1))
+  assert toys.same(kept.take(1), memory(1))
+  assert toys.same(kept.take(0), memory(0))
+  # The memory of the rejected update is deleted.
+  with pytest.raises(ValueError, match='the memory of round 1 is not in'):
+    kept.take(1)
+  assert kept.take(-1) == {}
+  assert list(kept.path.iterdir()) == []
 
-  def test_a_node_keeps_its_number_until_it_leaves(self):
-    grid = grids.Grid({9: {'partition-id': 0}})
-    numbered = nodes.SuperNodes(grid, '')
-    assert numbered([0, 1]) == {0: 9}
-    grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
-    # A node keeps its number.
-    assert numbered([0, 1]) == {0: 9, 1: 8}
-    del grid.node_configs[9]
-    assert numbered([0, 1]) == {0: 7, 1: 8}
 
-  def test_a_node_with_another_file_does_not_take_over_a_number(self, tmp_path):
-    for number, name in enumerate('ab'):
-      x, y = np.full([9, 3], number), np.arange(9) % 3
-      arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y}
-      np.savez(tmp_path / f'{name}.npz', **arrays)
-    first, other = (f'{tmp_path}/{name}.npz' for name in 'ab')
-    grid = grids.Grid({9: {'partition-id': 0, 'data': first}})
-    numbered = nodes.SuperNodes(grid, flags(partition='natural', num_clients=1))
-    assert numbered([0]) == {0: 9}
-    grid.node_configs = {7: {'partition-id': 0, 'data': other}}
-    assert numbered([0]) == numbered([0]) == {}
-    grid.node_configs[8] = {'partition-id': 0, 'data': first}
-    assert numbered([0]) == {0: 8}
+@pytest.mark.parametrize(
+  ('run', 'client', 'number'),
+  [('/run', 4, 0), ('/run', 3, 1), ('/other', 3, 0), ('/run', 3, 0)],
+)
+def test_a_memory_that_this_round_did_not_store_is_rejected(
+  kept, tmp_path, run, client, number
+):
+  other = client_state.MemoryFolder.of(str(tmp_path), run, flags(), client)
+  other.put(number, memory(0))
+  content = files.read_npz(other.path / f'round-{number}.npz')
+  if (other.path, number) == (kept.path, 0):
+    content['memory|other'] = np.float32(np.nan)
+  kept.path.mkdir(parents=True, exist_ok=True)
+  np.savez(kept.path / 'round-0.npz', **content)
+  with pytest.raises(ValueError, match=r'round-0\.npz'):
+    kept.take(0)
+
+
+def test_memories_that_a_checkpoint_may_need_are_kept(kept):
+  for number in range(8):
+    kept.take(number - 1, oldest=number - 4)
+    kept.put(number, memory(number))
+  # The server repeats round 5, which uses the memory of round 4.
+  assert toys.same(kept.take(4, oldest=1), memory(4))
+  with pytest.raises(ValueError, match='the memory of round 1 is not in'):
+    kept.take(1)
+
+
+def test_a_rarely_sampled_client_keeps_its_accepted_memory(kept):
+  # The update of round 1 is rejected.
+  for number in (0, 1):
+    kept.put(number, memory(number))
+  kept.take(0, oldest=40)
+  kept.put(44, memory(44))
+  kept.take(44, oldest=44)
+  assert toys.same(kept.take(0, oldest=44), memory(0))
+
+
+def test_runs_seeds_and_clients_have_separate_memories():
+  def path(run, client=0, **changes):
+    return client_state.MemoryFolder.of('x', run, flags(**changes), client).path
+
+  assert path('/a') == path('/a', num_rounds=7)
+  others = [path('/b'), path('/a', seed=2), path('/a', client=1)]
+  assert path('/a') not in others and len(set(others)) == 3
+
+
+def test_the_first_of_two_nodes_with_the_same_number_is_used():
+  configs = {7: 1, 8: 0, 9: 1, 10: 5}
+  grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
+  assert nodes.SuperNodes(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
+
+
+def test_a_node_that_answers_late_is_used():
+  grid = grids.Grid({7: {'partition-id': 0}})
+  answer, grid.answer = grid.answer, lambda reply: None
+  numbered = nodes.SuperNodes(grid, '')
+  assert numbered([0]) == {}
+  (number,) = numbered.pending.values()
+  grid.answer = answer
+  message = app.Message(messages.pack({'flags': ''}), 7, 'query')
+  grid._waiting[number] = grid._state(message)
+  assert numbered([0]) == {0: 7}
+
+
+def test_a_node_keeps_its_number_until_it_leaves():
+  grid = grids.Grid({9: {'partition-id': 0}})
+  numbered = nodes.SuperNodes(grid, '')
+  assert numbered([0, 1]) == {0: 9}
+  grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
+  # A node keeps its number.
+  assert numbered([0, 1]) == {0: 9, 1: 8}
+  del grid.node_configs[9]
+  assert numbered([0, 1]) == {0: 7, 1: 8}
+
+
+def test_a_node_with_another_file_does_not_take_over_a_number(tmp_path):
+  for number, name in enumerate('ab'):
+    x, y = np.full([9, 3], number), np.arange(9) % 3
+    arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y}
+    np.savez(tmp_path / f'{name}.npz', **arrays)
+  first, other = (f'{tmp_path}/{name}.npz' for name in 'ab')
+  grid = grids.Grid({9: {'partition-id': 0, 'data': first}})
+  numbered = nodes.SuperNodes(grid, flags(partition='natural', num_clients=1))
+  assert numbered([0]) == {0: 9}
+  grid.node_configs = {7: {'partition-id': 0, 'data': other}}
+  assert numbered([0]) == numbered([0]) == {}
+  grid.node_configs[8] = {'partition-id': 0, 'data': first}
+  assert numbered([0]) == {0: 8}
 
 
 @pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])

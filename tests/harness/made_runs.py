@@ -5,9 +5,7 @@ import json
 from bfl_tf.runs.directory import RunDirectory
 from experiments.harness import cells, claims
 
-PAPER = cells.Paper(
-  'posterior_pooling', scales={scale: {} for scale in cells.SCALES}
-)
+PAPER = cells.Paper('posterior_pooling')
 _POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
 
 

@@ -22,15 +22,10 @@ def test_differences_match_hand_computed_values(tmp_path):
   _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4, 0.7))
   (result,) = claim.results('smoke', claims.of_runs('smoke', tmp_path))
   np.testing.assert_allclose(result.differences, [6.0, 11.0, 6.0])
-
-
-def test_a_claim_without_a_right_side_compares_with_zero(tmp_path):
+  # Without a right side, the left one is compared with 0.
   claim = made_runs.claim(right=False)
-  _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
-  assert (
-    claims.report(claim, 'smoke', claims.of_runs('smoke', tmp_path))[0]
-    == 'holds'
-  )
+  (result,) = claim.results('smoke', claims.of_runs('smoke', tmp_path))
+  np.testing.assert_allclose(result.differences, [25.0, 50.0, 75.0])
 
 
 def test_stored_values_give_the_verdict_of_the_runs(tmp_path):
@@ -115,17 +110,3 @@ RATHER_DOWN = (-1, -2, -3)
 )
 def test_verdict_of_several_comparisons(differences, expected):
   assert claims.verdict(_results(*differences)) == expected
-
-
-def test_error_rates_if_no_method_differs():
-  """5 % of claims with five comparisons fail; 5 % with one comparison hold."""
-  draws = np.random.default_rng(0).normal(size=(2000, 5, 3))
-  failed = [claims.verdict(_results(*d)) == 'does not hold' for d in draws]
-  held = [claims.verdict(_results(d[0])) == 'holds' for d in draws]
-  # The bound is four standard errors of a fraction of 2 000.
-  assert abs(np.mean(failed) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
-  assert abs(np.mean(held) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
-  # Comparisons with a common baseline fail less often.
-  shared = draws + 2 * draws[:, :1]
-  tied = [claims.verdict(_results(*d)) == 'does not hold' for d in shared]
-  assert np.mean(tied) < 0.05 + 4 * (0.05 * 0.95 / 2000) ** 0.5

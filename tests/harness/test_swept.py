@@ -141,11 +141,10 @@ def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
   ('named', 'score', 'flags'),
   [
     ('--choose_by=nll', 'nll', {}),
-    ('--likelihood=categorical', 'validation_rmse', {}),
+    ('--choose_by', 'validation_rmse', {}),
     ('--validation_split', 'validation_nll', {'validation_split': 0}),
-    ('--personal_scores', 'validation_personal_nll', {}),
-    ('choose_by=validation_personal_nll', 'validation_nll',
-     {'method': 'fedper'}),
+    ('--choose_by', 'validation_personal_nll', {}),
+    ('--choose_by', 'validation_nll', {'method': 'fedper'}),
   ],
 )  # fmt: skip
 def test_a_score_that_cannot_choose_is_rejected(named, score, flags):

@@ -65,17 +65,6 @@ def test_a_checkpoint_with_an_invalid_array_is_rejected(tmp_path, name, value):
     dict(checkpoints.restore(tmp_path).memories)
 
 
-def test_damaged_files_of_a_run_are_rejected(tmp_path):
-  checkpoints.save(state(3), tmp_path)
-  for name, content, read in (
-    (run_files.CHECKPOINT, b'PK', checkpoints.restore),
-    (run_files.SUMMARY, b'{"final"', run_files.read_summary),
-  ):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(files.UnreadableError, match=name):
-      read(tmp_path)
-
-
 RUN = '# version\n--seed=0\n--num_rounds=3\n--num_workers=1\n'
 
 
@@ -109,8 +98,8 @@ CHECKPOINT, MEMORIES = run_files.CHECKPOINT, run_files.MEMORIES
     (MEMORIES, lambda first, last, other: other[MEMORIES]),
     (MEMORIES, lambda first, last, other: last[MEMORIES][:100]),
     (MEMORIES, lambda first, last, other: bytes(len(last[MEMORIES]))),
+    (CHECKPOINT, lambda first, last, other: b'PK'),
   ],
-  ids=['older', 'foreign', 'older', 'foreign', 'truncated', 'zeroed'],
 )
 def test_files_that_do_not_belong_together_are_rejected(
   tmp_path, name, damaged
@@ -119,7 +108,7 @@ def test_files_that_do_not_belong_together_are_rejected(
   first, last = two_checkpoints(path)
   _, other = two_checkpoints(tmp_path / 'other', '--seed=1\n')
   (path / name).write_bytes(damaged(first, last, other))
-  with pytest.raises(files.UnreadableError, match=r'memories\.bin'):
+  with pytest.raises(files.UnreadableError, match=r'npz|bin'):
     checkpoints.restore(path)
   # The number of rounds and flags of the machine do not identify a run.
   longer = RUN.replace('=3', '=9').replace('=1', '=2')

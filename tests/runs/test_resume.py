@@ -15,6 +15,14 @@ from bfl_tf.federation import engine, loop
 from bfl_tf.runs import checkpoints, directory, tables
 
 
+@pytest.fixture(scope='module')
+def never(tmp_path_factory):
+  """The outcome of a run without interruption."""
+  path = tmp_path_factory.mktemp('never')
+  fake.execute(path)
+  return fake.outcome(path)
+
+
 @pytest.mark.parametrize('after', [False, True])
 @pytest.mark.parametrize(
   'owner, name, call',

@@ -7,16 +7,6 @@ from bfl_tf import files
 from bfl_tf.runs import tables
 
 
-@pytest.fixture
-def folder(tmp_path):
-  """A folder with earlier results and other files."""
-  path = tmp_path / 'sites'
-  (path / 'models').mkdir(parents=True)
-  for name in ('old.csv', 'old.png', 'scores.json', 'answers.json'):
-    (path / name).touch()
-  return path
-
-
 def test_rows_keep_their_types_after_a_resume(tmp_path):
   path = tmp_path / 'metrics.csv'
   before = tables.Rows(path)
@@ -48,9 +38,10 @@ def test_an_incomplete_last_line_is_ignored(tmp_path, cut):
   assert tables.read(path) == whole[: 2 if cut < 40 else 1]
 
 
-def test_cleared_removes_only_earlier_results(folder):
-  with tables.cleared(folder):
-    assert {path.name for path in folder.iterdir()} == {
-      'models',
-      'answers.json',
-    }
+def test_cleared_removes_only_earlier_results(tmp_path):
+  (tmp_path / 'models').mkdir()
+  for name in ('old.csv', 'old.png', 'scores.json', 'answers.json'):
+    (tmp_path / name).touch()
+  with tables.cleared(tmp_path):
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {'models', 'answers.json'}

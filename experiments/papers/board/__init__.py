@@ -14,9 +14,7 @@ PAPER = cells.Paper(
   'board',
   citation='Li et al. 2022',
   scales={
-    'paper': {},
-    # The same as at paper scale. Smaller scales are only a preview.
-    'overnight': {},
+    # Overnight scale is that of the paper. Smaller scales are only a preview.
     'laptop': {'num_rounds': 10, 'local_epochs': 2},
     'smoke': {
       **cells.SMALLEST,

@@ -26,9 +26,8 @@ def _figure(
 
 
 def _sweep(number, title, panels, **xlabels):
-  return figures.sweep(
-    settings.PAPER, f'figure{number}', title, panels, xlabels, cells.SEEDS
-  )
+  name = f'figure{number}'
+  return figures.sweep(settings.PAPER, name, title, panels, xlabels)
 
 
 def _watched(runs):
@@ -40,11 +39,6 @@ def _watched(runs):
 def _members(runs):
   ((run,),) = runs.values()
   return plots.member_confidence(run)
-
-
-def _curves(split, network):
-  methods = ('FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE')
-  return {m: grids.MAIN[m, f'{split} {network}'] for m in methods}
 
 
 _SAMPLES = {
@@ -241,7 +235,10 @@ FIGURES = (
     13,
     'accuracy of all methods by round',
     {
-      f'{split}_{network}': _curves(split, network)
+      f'{split}_{network}': {
+        method: grids.MAIN[method, f'{split} {network}']
+        for method in grids.FEDBE
+      }
       for split in settings.SPLITS
       for network in ('ResNet20', 'ResNet32')
     },
@@ -252,6 +249,5 @@ FIGURES = (
     'accuracy of 1-Ensemble by local epochs',
     {'step': _ONE_ENSEMBLE},
     {'step': 'Local epochs E'},
-    cells.SEEDS,
   ),
 )  # fmt: skip

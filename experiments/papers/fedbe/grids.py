@@ -27,7 +27,7 @@ def _methods(*names):
 _SPLITS = tuple(settings.SPLITS)
 _NETWORKS = ('ConvNet', 'ResNet20', 'ResNet32', 'ResNet44', 'ResNet56')
 _TWO, _THREE = _NETWORKS[:2], _NETWORKS[:3]
-_FEDBE = ('FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE')
+FEDBE = ('FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE')
 _BESIDE = ('FedProx', 'FedBE+FedProx', 'FedAvgM', 'FedBE+FedAvgM')
 MAIN = {
   **_grid(
@@ -38,7 +38,7 @@ MAIN = {
     laptop={'num_rounds': 1, 'local_epochs': 40},
     overnight={'num_rounds': 1, 'local_epochs': 200},
   ),
-  **_grid('methods', _methods(*_FEDBE), _NETWORKS, _SPLITS),
+  **_grid('methods', _methods(*FEDBE), _NETWORKS, _SPLITS),
 }
 CENTRALIZED = {
   ('SGD', f'centralized {network}'): settings.cell(

@@ -28,7 +28,6 @@ PAPER = cells.Paper(
   'fedbe',
   citation='Chen & Chao 2021',
   scales={
-    'paper': {},
     'laptop': {
       'dataset': 'fashion_mnist',
       'train_split': 'train[:10000]',

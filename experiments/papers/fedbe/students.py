@@ -40,14 +40,6 @@ class Students(Server):
       'at least one student in --students.students, such as C:sgd, and none '
       'twice',
     )
-    unset = dataclasses.replace(
-      self.distil, teachers=Distil.teachers, optimizer=Distil.optimizer
-    )
-    facts.need(
-      self.distil == unset,
-      'teachers and optimizers in --students.students: remove '
-      '--distil.teachers and --distil.optimizer',
-    )
     for distil in self._each.values():
       distil.check(facts)
 

@@ -41,29 +41,20 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
 
 
 def _column(dataset):
-  swag = cell('fl-swag', dataset, START)
-  flags = {row: grids.PAPER.flags(row.lower()) for row in ('FedAvg', 'wFedAvg')}
-  alone = {'FL-SWAG': {'client_parts': (_OWN_START, 'swag')}} | {
-    row: {**found, 'client_parts': (_OWN_START,)}
-    for row, found in flags.items()
-  }
-  return {
-    **grids.clients_of(swag),
-    'FL-SWAG': swag,
-    **{
-      row: cell(row.lower(), dataset, {**START, **found})
-      for row, found in flags.items()
-    },
-    # Clients start from independent weights.
-    **{
-      f'{row}, own starts': cell(
-        f'independent_init/{row.lower()}',
-        dataset,
-        {**grids.PAPER.flags('lenet5'), **found},
-      )
-      for row, found in alone.items()
-    },
-  }
+  found = grids.methods(
+    lambda name, flags: cell(name, dataset, flags), START, grids.METHODS
+  )
+  # Clients start from independent weights.
+  for row in ('FL-SWAG', *grids.METHODS):
+    is_swag, name = row == 'FL-SWAG', row.lower()
+    flags = {
+      **grids.PAPER.flags('lenet5', *[name] * (not is_swag)),
+      'client_parts': (_OWN_START, *['swag'] * is_swag),
+    }
+    found[f'{row}, own starts'] = cell(
+      f'independent_init/{name}', dataset, flags
+    )
+  return found
 
 
 _SHARED = {
@@ -87,24 +78,15 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
 # Selected by validation NLL on CIFAR-10's features (docs/results/fl_swag.md).
 # The values of the presets are for MNIST.
 _CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
-_RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
+_RATES_ON_RESNET18 = {'SGLD': 0.2, 'pSGLD': 0.003}
 
 
 def _features_of(dataset):
-  chosen = _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {}
-  swag = on_features('fl-swag', dataset, chosen)
-  return {
-    **grids.clients_of(swag),
-    'FL-SWAG': swag,
-    **{
-      row: on_features(name, dataset, {**chosen, **grids.PAPER.flags(name)})
-      for row, name in (
-        ('FL-SWAG, diagonal', 'diagonal'),
-        ('FedAvg', 'fedavg'),
-        ('wFedAvg', 'wfedavg'),
-      )
-    },
-  }
+  return grids.methods(
+    lambda name, flags: on_features(name, dataset, flags),
+    _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {},
+    {'FL-SWAG, diagonal': 'diagonal', **grids.METHODS},
+  )
 
 
 # The epochs and the prior of the presets, for 40 000 examples.
@@ -114,12 +96,6 @@ _SAMPLED = {
   'thinning.burn_in': 6250,
   'thinning.every': 200,
 }
-
-
-def _sampled(name):
-  chosen = {'client_learning_rate': _RATES_ON_RESNET18[name]}
-  flags = {**grids.PAPER.flags(name), **_SAMPLED, **chosen}
-  return on_features(name, 'cifar10', flags)
 
 
 _OF_CIFAR10 = _features_of('cifar10')
@@ -154,7 +130,18 @@ CALIBRATION = {
   **{
     (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
   },
-  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
+  **{
+    (row, CIFAR10): on_features(
+      row.lower(),
+      'cifar10',
+      {
+        **grids.PAPER.flags(row.lower()),
+        **_SAMPLED,
+        'client_learning_rate': rate,
+      },
+    )
+    for row, rate in _RATES_ON_RESNET18.items()
+  },
 }
 
 FEATURES = tuple(DATASETS.values())

@@ -31,20 +31,15 @@ class FreshHead(Server):
     variables = weights.Variables.of(drawn, worker.layout.posterior_scope)
     fresh = weights.Weights(*map(np.asarray, weights.read(variables)))
     last = {id(v) for v in models.last_layer(drawn).trainable_variables}
-    head = _places(variables.mean, last)
+    head = np.concatenate(
+      [np.full(v.shape.num_elements(), id(v) in last) for v in variables.mean]
+    )
     model = model.replace_mean(np.where(head, fresh.mean, model.mean))
     if variables.untransformed_scale:
       of_loc = head[: model.loc.size]
       scale = np.where(of_loc, fresh.scale, model.scale)
       model = model._replace(scale=scale)
     return Outcome(model, slot, {'redrawn_weights': int(head.sum())})
-
-
-def _places(variables, chosen):
-  """Returns a mask `[num_trainable]` of the chosen variables."""
-  return np.concatenate(
-    [np.full(v.shape.num_elements(), id(v) in chosen) for v in variables]
-  )
 
 
 fresh_head = FreshHead

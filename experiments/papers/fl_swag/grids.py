@@ -1,6 +1,6 @@
 """The cells of Makni 2022, by method (row) and data set (column)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.harness import cells
@@ -10,9 +10,7 @@ PAPER = cells.Paper(
   'fl_swag',
   citation='Makni 2022',
   scales={
-    'paper': {},
-    # The paper's scale takes minutes.
-    'overnight': {},
+    # Overnight scale is that of the paper, which takes minutes.
     'laptop': _FEW,
     'smoke': {
       **cells.SMALLEST,
@@ -60,24 +58,36 @@ def clients_of(swag: cells.Cell) -> dict[str, cells.Cell]:
   return {**found, 'BayAvg': swag.reading('C'), 'wBayAvg': swag.reading('wC')}
 
 
-def _logistic(column):
-  dataset = DATASETS[column]
-  swag = cell('fl-swag', dataset, {})
-  return {
-    **clients_of(swag),
-    'FL-SWAG': swag,
-    **{
-      row: cell(row.lower(), dataset, PAPER.flags(row.lower()))
-      for row in ('FedAvg', 'wFedAvg')
-    },
-    'Centralized': cell('centralized', dataset, PAPER.flags('centralized')),
+METHODS = {'FedAvg': 'fedavg', 'wFedAvg': 'wfedavg'}
+
+
+def methods(
+  make: Callable[[str, Mapping[str, Any]], cells.Cell],
+  common: Mapping[str, Any],
+  names: Mapping[str, str],
+) -> dict[str, cells.Cell]:
+  """Returns the cells of FL-SWAG, its clients and other methods, by row.
+
+  Args:
+    make: Function of a name and overrides.
+    names: Names of other methods and of their flags, by row.
+  """
+  swag = make('fl-swag', common)
+  others = {
+    row: make(name, {**common, **PAPER.flags(name)})
+    for row, name in names.items()
   }
+  return {**clients_of(swag), 'FL-SWAG': swag, **others}
 
 
 LOGISTIC = {
   (row, column): found
-  for column in DATASETS
-  for row, found in _logistic(column).items()
+  for column, dataset in DATASETS.items()
+  for row, found in methods(
+    lambda name, flags, dataset=dataset: cell(name, dataset, flags),
+    {},
+    {**METHODS, 'Centralized': 'centralized'},
+  ).items()
 }
 
 _MNIST = next(iter(DATASETS))

@@ -4,12 +4,6 @@ from bfl_tf import plots
 from experiments.harness import cells, figures
 from experiments.papers.noniid_techniques import four_points, grids, settings
 
-
-def _conflicts(runs):
-  columns = dict.fromkeys(runs, 'hypothesis_conflict_C')
-  return plots.learning_curve(runs, columns)
-
-
 _TECHNIQUES = {
   'baseline': grids.BASELINE,
   'server data 5%': grids.SERVER_DATA,
@@ -38,6 +32,11 @@ FIGURES = (
     'by_round',
     'accuracy, and hypothesis conflicts between agents',
     {'accuracy': _TECHNIQUES, 'conflict': _TECHNIQUES},
-    {'accuracy': plots.learning_curve, 'conflict': _conflicts},
+    {
+      'accuracy': plots.learning_curve,
+      'conflict': lambda runs: plots.learning_curve(
+        runs, dict.fromkeys(runs, 'hypothesis_conflict_C')
+      ),
+    },
   ),
 )

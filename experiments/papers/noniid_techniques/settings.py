@@ -15,7 +15,6 @@ PAPER = cells.Paper(
   'noniid_techniques',
   citation='Ozdayi et al. 2020',
   scales={
-    'paper': {},
     'overnight': {'model': 'fixup_resnet8', 'num_rounds': 40},
     'laptop': {
       'train_split': 'train[:5000]',
@@ -56,6 +55,7 @@ _SIGN_STAGE = f'{_PLACE}.sign_threshold:sign_threshold'
 NAMES = str.maketrans(' +%.', '____')
 
 
+@functools.cache
 def cell(
   server_data: bool = False,
   momentum: float = 0.0,
@@ -75,11 +75,6 @@ def cell(
     noise: Standard deviation of the noise on the agents' gradients.
     rule: Pooling rule of variational agents; deterministic agents if empty.
   """
-  return _cell(server_data, momentum, sign, ball, noise, rule)
-
-
-@functools.cache
-def _cell(server_data, momentum, sign, ball, noise, rule):
   overrides: dict[str, Any] = {
     'client_parts': _chain({_BALL_PART: ball, _NOISE_PART: noise}),
     'projection.ball': ball or 'update',

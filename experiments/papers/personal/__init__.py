@@ -5,7 +5,6 @@ projection start from the model of FedAvg.
 """
 
 from collections.abc import Mapping, Sequence
-import functools
 import pathlib
 from typing import Any
 
@@ -22,10 +21,7 @@ _FILE = 'sites/answers.json'
 _GLOBAL, _OWN = 'global model', 'personal model'
 PAPER = cells.Paper(
   'personal',
-  scales={
-    **{scale: {} for scale in cells.SCALES},
-    'smoke': {'num_rounds': 1, 'local_epochs': 1},
-  },
+  scales={'smoke': {'num_rounds': 1, 'local_epochs': 1}},
   notes=dict.fromkeys(cells.SCALES, 'Ten sites of digits, 20 rounds.'),
 )
 
@@ -57,15 +53,13 @@ def evaluate(directory: pathlib.Path) -> dict[str, Any]:
   return found
 
 
-def _read(name, summary, directory, predictor):
-  answers = cells.cached(directory, _FILE, evaluate)
-  if name not in answers:
-    raise cells.UnrecordedError(name)
-  return summary(answers[name])
-
-
 def _measure(name, summary, label):
-  read = functools.partial(_read, name, summary)
+  def read(directory, predictor):
+    answers = cells.cached(directory, _FILE, evaluate)
+    if name not in answers:
+      raise cells.UnrecordedError(name)
+    return summary(answers[name])
+
   return cells.Measure(label, read, factor=100, digits=1)
 
 

@@ -6,7 +6,6 @@ PAPER = cells.Paper(
   'posterior_pooling',
   citation='Fischer et al. 2024',
   scales={
-    'paper': {},
     'laptop': {
       'dataset': 'fashion_mnist',
       'train_split': 'train[:5000]',
