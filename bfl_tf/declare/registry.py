@@ -13,6 +13,15 @@ from typing import Any
 
 from bfl_tf.declare import user_code
 
+# New spellings of names of earlier versions.
+RENAMED = {
+  'server_step': '--server_parts',
+  'refine': '--server_parts',
+  'dirichlet_equal': 'dirichlet with --dirichlet.sizes=equal',
+  'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
+  'min_scale': '--min_scale',
+}
+
 
 def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
   """Raises a ValueError naming the flag unless `value` is one of `known`."""
@@ -26,6 +35,8 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
 
 def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
   """Returns a sentence with the known word that is most similar, or ''."""
+  if new := RENAMED.get(word) or RENAMED.get(word.rpartition('.')[2]):
+    return f' It is now {new}.'
   near = difflib.get_close_matches(word, list(known), n=1)
   return f' Did you mean {show.format(near[0])}?' if near else ''
 

@@ -57,6 +57,11 @@ class BayesianStrategy(strategy.FedAvg):
     self._variables = weights.Variables.of(model)
     self._rule = _component('rule', rule, pooling.RULES)
     self._weighting = _component('weighting', weighting, pooling.WEIGHTINGS)
+    if not self._rule.takes_weights and weighting != 'auto':
+      raise ValueError(
+        f'rule {rule!r} takes no client weights: remove weighting='
+        f'{weighting!r}.'
+      )
     self._max_update_norm = max_update_norm
     layout = weights.Layout.of(model)
     self._is_variance = layout.is_variance()

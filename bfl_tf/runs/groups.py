@@ -45,6 +45,10 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
     if not matches:
       groups.append(Group(settings))
     group = (matches or groups[-1:])[0]
+    if config.seed in group.runs:
+      raise ValueError(
+        f'{path} and {group.runs[config.seed]} are the same run: remove one.'
+      )
     group.add(config.seed, path)
   return groups
 

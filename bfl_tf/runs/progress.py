@@ -26,8 +26,10 @@ _SHOWN, _OF_NUMBERS = (
 class Progress:
   """One line per round, with an estimate of the remaining time."""
 
-  def __init__(self, num_rounds: int, enabled: bool):
+  def __init__(self, num_rounds: int, enabled: bool, has_prior: bool = False):
     self._num_rounds = num_rounds
+    # Whether the loss has a KL term, and no warning about it was printed yet.
+    self._has_prior = has_prior
     self._enabled = enabled
     self._seconds: list[float] = []
     self._said = time.monotonic()
@@ -53,6 +55,13 @@ class Progress:
       f'round {row["round"]:{width}}/{self._num_rounds}  '
       f'{"  ".join(shown)}  {seconds:.1f} s{left}'
     )
+    loss, nll = (row.get(name) or 0 for name in ('train_loss', 'nll'))
+    if self._has_prior and row['round'] >= 3 and loss > 10 * nll > 0:
+      self._has_prior = False
+      self.say(
+        f'train_loss is {loss / nll:.0f} times nll: the divergence from the '
+        'prior dominates; --flipout.temperature below 1 lowers its weight'
+      )
 
   def say(self, text: str) -> None:
     """Prints a line."""

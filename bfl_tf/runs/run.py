@@ -19,6 +19,10 @@ from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, progress, tables, task
 
+# After so many steps per client, a median scale within this fraction of its
+# initial value has not been learned.
+_MANY_STEPS, _UNCHANGED = 500, 0.05
+
 
 def run(
   config: Config,
@@ -78,7 +82,9 @@ class Run:
     self._draw_plots = draw_plots
     self._config = config
     self._final_round = config.final_round
-    self._progress = progress.Progress(self._final_round, show_progress)
+    self._progress = progress.Progress(
+      self._final_round, show_progress, config.variant == 'flipout'
+    )
     self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._state: state_lib.State | None = None
@@ -193,6 +199,21 @@ class Run:
         'each class beside accuracy'
       )
 
+  def _warn_of_scale(self, rows):
+    """Warns of a posterior whose standard deviations did not change."""
+    ratio = rows[-1].get('scale_ratio', 0)
+    steps = sum(
+      row['local_steps'] / max(1, row['clients_pooled']) for row in rows[1:]
+    )
+    if steps > _MANY_STEPS and abs(ratio - 1) < _UNCHANGED:
+      owner = self._experiment.plan.inference.owner
+      self._progress.say(
+        f'warning: the median standard deviation of the weights is still '
+        f'{ratio:.3f} times --{owner}.initial_scale after {steps:.0f} local '
+        'steps per client: choose the initial scale on validation examples, '
+        'or learn it faster (for IVON, --ivon.beta_2=0.99)'
+      )
+
   def _record(self, result):
     """Writes the metrics row, then the checkpoint.
 
@@ -278,6 +299,7 @@ class Run:
     if self._draw_plots and (path / run_files.PREDICTIONS).exists():
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
+    self._warn_of_scale(rows)
     losses = [row.get('train_loss', math.nan) for row in rows[1:]]
     if trend := progress.trend(losses):
       self._progress.say(
