@@ -119,7 +119,7 @@ def test_personalized_training_counts_only_examples_of_its_site(run):
   other = analysis.Trained(config, run.trained.task, run.trained.weights)
   other.state = run.trained.state
   ours, theirs = (
-    [one.model for one in train(each, 2)]
+    {one.site: one.model for one in train(each, 2)}
     for each in (run, run._replace(trained=other))
   )
   assert toys.same(ours, theirs)
