@@ -36,7 +36,7 @@ Docstrings of functions and classes; those of base classes are in
 ::: bfl_tf.analysis
     options:
       show_submodules: true
-      filters: ["!^_", "!^(features|report_files|report_page|site_statistics)$"]
+      filters: ["!^_", "!^(features|report_files|site_statistics)$"]
 ::: bfl_tf.data.columns.Dataset
 ::: bfl_tf.data.loading.load
 ::: bfl_tf.data.csv_files.rows_like

@@ -17,7 +17,6 @@ from absl import flags
 from matplotlib.figure import Figure
 
 from bfl_tf import files, metrics, run_files
-from bfl_tf.config import catalog
 from bfl_tf.declare import registry, user_code
 from bfl_tf.plots import comparison, recorded
 from bfl_tf.runs import comparison as comparison_lib
@@ -218,7 +217,7 @@ def _drawn(
       if (runs := [run for run in group.directories() if has_data(run)])
     }
     if shown:
-      for end, some in comparison.facets(shown, catalog.of_task()).items():
+      for end, some in comparison.facets(shown).items():
         yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)
 
 

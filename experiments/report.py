@@ -22,7 +22,6 @@ from bfl_tf.analysis import (
   loading,
   personalized,
   prediction_sets,
-  projection,
   report_files,
   reports,
   risk,
@@ -43,7 +42,7 @@ _EPOCHS = flags.DEFINE_integer(
 _PROJECTION = flags.DEFINE_enum(
   'projection',
   '',
-  ['', *projection.RULES],
+  ['', *personalized.RULES],
   'Pooling rule that combines the global posterior with the posterior of each '
   'site, with --personalize_epochs; empty: none (docs/personalization.md).',
 )

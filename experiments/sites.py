@@ -17,7 +17,7 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import files
-from bfl_tf.data import encoding, site_shares
+from bfl_tf.data import encoding, shares
 from bfl_tf.federation import run_data
 from experiments import command_line
 
@@ -42,9 +42,7 @@ def main() -> None:
     )
   clients, _ = run_data.partition_dataset(config, dataset)
   train, test = dataset.train, dataset.test
-  test_ids = site_shares.test_clients(
-    train.y, test.y, clients, config.seed_of_data
-  )
+  test_ids = shares.test_clients(train.y, test.y, clients, config.seed_of_data)
   rows, used = np.concatenate(clients), test_ids >= 0
   path.parent.mkdir(parents=True, exist_ok=True)
   with files.replacing(path) as new, new.open('wb') as file:

@@ -39,36 +39,32 @@ def table(trained: model.Trained) -> list[dict[str, Any]]:
   `per_std`, the coefficient per standard deviation of the feature.
   """
   task, config = trained.task, trained.config
-  if config.model != 'logistic' or len(task.input_shape) > 1:
-    return []
-  if isinstance(trained, model.Ensemble) or trained.needs_site:
+  is_linear = config.model == 'logistic' and len(task.input_shape) == 1
+  if not is_linear or isinstance(trained, model.Ensemble) or trained.needs_site:
     return []
   if not trained.weights.loc.size:
     return []
   to_units = linear_map(task)
   linear = np.stack([*to_units.values()])
-  std = {
-    f.column: s for f, s in zip(_features(task), task.std) if f.value is None
-  }
+  numbers = zip(_features(task), task.std)
+  std = {f.column: s for f, s in numbers if f.value is None}
   rows = []
   for name, effect, offset in _effects(trained):
     loc, scale = _moments(trained.weights, np.kron(linear, effect))
     loc[0] += offset
     half = metrics.half_width(_LEVEL) * scale
-    lower, upper = loc - half, loc + half
+    ends = np.stack([loc, loc - half, loc + half])
+    with np.errstate(over='ignore'):
+      odds = np.exp(ends)
     for at, feature in enumerate(to_units):
       row: dict[str, Any] = {'class': name} if name else {}
-      row |= {
-        'feature': feature,
-        'coefficient': loc[at],
-        'standard_deviation': scale[at],
-        'lower': lower[at],
-        'upper': upper[at],
-      }
+      row |= {'feature': feature, 'coefficient': loc[at]}
+      row['standard_deviation'] = scale[at]
+      row |= dict(zip(('lower', 'upper'), ends[1:, at]))
       if not task.is_numeric:
-        with np.errstate(over='ignore'):
-          odds = np.exp([loc[at], lower[at], upper[at]])
-        row |= dict(zip(('odds_ratio', 'odds_lower', 'odds_upper'), odds))
+        row |= dict(
+          zip(('odds_ratio', 'odds_lower', 'odds_upper'), odds[:, at])
+        )
       if std.get(feature):
         row['per_std'] = loc[at] * std[feature]
       rows.append(row)
@@ -94,9 +90,8 @@ def linear_map(task: task_lib.Task) -> dict[str, np.ndarray]:
     elif reference is None:
       rows[column if value is None else f'{column} is missing'] = per_unit[at]
     else:
-      name = (
-        f'{column} = {value or "missing"} ({task.features[reference].value})'
-      )
+      first = features[reference].value
+      name = f'{column} = {value or "missing"} ({first})'
       rows[name] = per_unit[at] - per_unit[reference]
   return rows
 
@@ -122,9 +117,7 @@ def write(path: pathlib.Path, trained: model.Trained) -> list[str]:
   )[:_PRINTED]
   what = 'change of the prediction'
   if not trained.task.is_numeric:
-    first, *others = trained.task.classes
-    of = others[0] if len(others) == 1 else 'the class'
-    what = f'log odds of {of} relative to {first}'
+    what = f'log odds relative to {trained.task.classes[0]}'
   some = f', {_PRINTED} of {len(rows)}' if len(rows) > _PRINTED else ''
   return [
     *tables.table([row for row in rows if row in shown]).splitlines(),

@@ -22,11 +22,8 @@ def write(
 ) -> dict[str, Any]:
   """Writes the directory of an ensemble, with copies of its runs' models.
 
-  Args:
-    folder: New or empty folder, which is written atomically.
-
-  Returns:
-    The content of `summary.json`, with sums of seconds and numbers of weights.
+  The folder must be new or empty, and is written atomically. Returns the
+  content of `summary.json`, with sums of seconds and numbers of weights.
   """
   paths, path = [*map(pathlib.Path, run_dirs)], pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -50,14 +47,14 @@ def write(
   ]
   rows = [{'round': number, **row} for number, row in enumerate(rows)]
   rows[-1] |= scores
+  own_scores = ensemble.config.functions_of_scores
   summary = summaries[0] | {
     'rounds': rows[-1]['round'],
     # A class without examples has no recall.
     'final': {
-      k: float(v)
-      for k, v in scores.items()
-      if v == v
-      and (metrics.find(k) or k in ensemble.config.functions_of_scores)
+      name: float(value)
+      for name, value in scores.items()
+      if value == value and (metrics.find(name) or name in own_scores)
     },
     'members': [str(each) for each in paths],
     'temperature': None,
@@ -95,13 +92,11 @@ def write(
 
 def _scores(run, predictive) -> dict[str, float]:
   """Returns the scores of `evaluation.evaluate`."""
-  trained, dataset = run.trained, run.dataset
-  of_test = trained.likelihood, predictive, run.test.y
-  scores = evaluation.of_test(trained.config, dataset, *of_test)
-  if len(dataset.validation.y):
-    for name, value in _score(trained, dataset.validation).items():
-      scores[f'validation_{name}'] = value
-  return scores
+  trained, validation = run.trained, run.dataset.validation
+  given = trained.likelihood, predictive, run.test.y
+  scores = evaluation.of_test(trained.config, run.dataset, *given)
+  more = _score(trained, validation) if len(validation.y) else {}
+  return scores | {f'validation_{k}': value for k, value in more.items()}
 
 
 def _personal_scores(run) -> dict[str, float]:

@@ -13,8 +13,6 @@ from bfl_tf.analysis import model
 from bfl_tf.federation import prediction
 from bfl_tf.startup import tf
 
-_NAME = 'saved_model'
-
 
 def export(
   trained: model.Trained,
@@ -25,32 +23,31 @@ def export(
 
   It uses the random seed of `Trained.predict`. The same rows in the same order
   therefore give the same predictions. A posterior over all weights is exported
-  at its mean.
-
-  Args:
-    num_samples: Number of Monte Carlo samples; by default that of `predict`.
+  at its mean. The default number of Monte Carlo samples is that of `predict`.
   """
   trained.check_usable()
   runs = trained.runs if isinstance(trained, model.Ensemble) else [trained]
-  counts = [run.num_samples(num_samples) for run in runs]
+  at_mean = [run.inference.scope == 'all' for run in runs]
   path = pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} exists: choose a new folder.')
-  for number, run in enumerate(runs):
-    if run.inference.scope == 'all':
-      if num_samples is not None and num_samples > 1:
-        raise ValueError(
-          'a posterior over all weights is exported at its mean: remove '
-          '--num_mc_samples.'
-        )
-      counts[number] = 1
+  if any(at_mean) and (num_samples or 1) > 1:
+    raise ValueError(
+      'a posterior over all weights is exported at its mean: remove '
+      '--num_mc_samples.'
+    )
+  counts = [
+    1 if is_mean else run.num_samples(num_samples)
+    for run, is_mean in zip(runs, at_mean)
+  ]
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
     module, draft = _Module(runs, counts), pathlib.Path(scratch) / 'draft'
     signatures = {'serving_default': module.predict}
-    tf.saved_model.save(module, str(draft / _NAME), signatures=signatures)
+    saved = str(draft / 'saved_model')
+    tf.saved_model.save(module, saved, signatures=signatures)
     os.replace(draft, path)
-  return path / _NAME
+  return path / 'saved_model'
 
 
 class _Module(tf.Module):
@@ -82,10 +79,8 @@ class _Module(tf.Module):
         unit = trained.likelihood.label_unit
         scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
         if unit != 1:
-          uncertainty = {
-            name: tf.cast(variance, tf.float64) * unit**2
-            for name, variance in uncertainty.items()
-          }
+          for name, variance in uncertainty.items():
+            uncertainty[name] = tf.cast(variance, tf.float64) * unit**2
         mean = predictive.mean[:, 0] * unit
         return {'mean': mean, 'scale': scale * unit, **uncertainty}
       p = tf.cast(predictive.mean, tf.float64)

@@ -35,22 +35,16 @@ def read(
 ) -> data.Dataset:
   """Loads the data set whose features are computed.
 
-  Args:
-    name: Name of a data set. The run's own data set is read with the run's
-      flags, so that its test examples stay held out. Another table is read with
-      the run's flags of columns and notation.
+  The run's own data set is read with the run's flags, so that its test examples
+  stay held out. Another table is read with the run's flags of columns and
+  notation.
   """
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
     used = (*data.COLUMNS, *data.FORMAT) if is_table else ()
     reading = {key: getattr(config, key) for key in used}
-    return data.load(
-      name,
-      train_split=train_split,
-      test_split=test_split,
-      is_numeric=config.is_numeric,
-      **reading,
-    )
+    reading |= {'train_split': train_split, 'test_split': test_split}
+    return data.load(name, is_numeric=config.is_numeric, **reading)
   # `of_dataset` excludes the run's validation examples by their content.
   config = config.replace(
     validation_split=0, train_split=train_split, test_split=test_split
@@ -65,13 +59,10 @@ def of_dataset(
 ) -> Mapping[str, np.ndarray]:
   """Returns features of examples that a network was not trained on.
 
-  Args:
-    dataset: Data set whose training examples become the clients'. Examples that
-      the network was trained on are left out, also of the test examples.
-
-  Returns:
-    Arrays that `--dataset=file.npz` reads, including sites and class names if
-    there are any. The inputs are float32 `[num_examples, num_features]`.
+  The result has the arrays that `--dataset=file.npz` reads, including sites and
+  class names if there are any. The inputs are float32 `[num_examples,
+  num_features]`. Examples that the network was trained on are left out, also of
+  the test examples.
   """
   config = trained.config
   if Plan.of(config).inference.has_random_layers:
@@ -83,9 +74,9 @@ def of_dataset(
   wanted = trained.task.features
   if dataset.features and wanted:
     dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
-  used = seen.train.x, seen.validation.x
+  used = {_digest(x) for x in (*seen.train.x, *seen.validation.x)}
   train, test = (
-    split.take(_unseen(split.x, used))
+    split.take(np.array([_digest(x) not in used for x in split.x], bool))
     for split in (dataset.train, dataset.test)
   )
   if not (train.y.size and test.y.size):
@@ -121,17 +112,14 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
 
   Args:
     name: `package.module:function` of a function from a batch of raw examples
-      to numbers, or of a tf_keras model, which is compiled.
+      to numbers, or of a tf_keras model, which is compiled. An error of it is a
+      ValueError.
     x: `[num_examples, ...]` raw examples.
     folder: Directory of the parts that are complete, which stay there. The name
       of a part is a digest of its examples and of the file of the network.
 
   Returns:
     Array `[num_examples, num_features]`, float32.
-
-  Raises:
-    ValueError: The network cannot be imported, raises an error, or returns
-      another number of examples.
   """
   flag = f'--network={name}'
   network = registry.imported('network', name)
@@ -140,12 +128,12 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
       functools.partial(network, training=False),
       [tf.TensorSpec([None, *x.shape[1:]], x.dtype)],
     )
-  started, done, features = time.monotonic(), 0, []
+  features = []
   for first in range(0, len(x), _PART):
     part = x[first : first + _PART]
     path = folder / f'{_digest(part, name, user_code.digest(name))}.npy'
     if not path.exists():
-      outputs = []
+      outputs, started = [], time.monotonic()
       for at in range(0, len(part), _SMALL):
         batch = part[at : at + _SMALL]
         values = np.asarray(user_code.call(flag, network, batch))
@@ -155,10 +143,10 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
             f'{len(batch)} examples: return one row per example.'
           )
         outputs.append(values.reshape(len(batch), -1).astype(np.float32))
-        done += len(batch)
+        done = at + len(batch)
         rate = done / (time.monotonic() - started)
-        shown = f'{first + at + len(batch)} of {len(x)} examples'
-        print(f'\r{shown}, {rate:.0f} per second ', end='', flush=True)
+        shown = f'{first + done} of {len(x)} examples, {rate:.0f} per second'
+        print(f'\r{shown} ', end='', flush=True)
       folder.mkdir(parents=True, exist_ok=True)
       with files.replacing(path) as new, new.open('wb') as file:
         np.save(file, np.concatenate(outputs))
@@ -168,13 +156,9 @@ def computed(name: str, x: np.ndarray, folder: pathlib.Path) -> np.ndarray:
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
-  """Returns outputs of the last hidden layer.
+  """Returns outputs of the last hidden layer for raw examples.
 
-  Args:
-    x: `[num_examples, ...]` raw examples.
-
-  Returns:
-    Array `[num_examples, num_features]`, float32.
+  The result is float32 `[num_examples, num_features]`.
   """
   last = models.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
@@ -184,13 +168,6 @@ def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
   ]
   # NumPy files cannot contain the bfloat16 values of mixed precision.
   return np.concatenate(parts).reshape(len(x), -1).astype(np.float32)
-
-
-def _unseen(x, seen):
-  """Returns the rows of `x` that are not among the seen examples."""
-  known = {_digest(example) for examples in seen for example in examples}
-  rows = [i for i, example in enumerate(x) if _digest(example) not in known]
-  return np.array(rows, np.int64)
 
 
 def _digest(example, *more):

@@ -42,11 +42,7 @@ class LoadedRun(NamedTuple):
   def held_counts(
     self, share: data.Split, prediction: model.AnyPrediction | None = None
   ) -> dict[str, site_statistics.HeldCounts]:
-    """Returns the counts of a share by site.
-
-    Args:
-      prediction: Predictions of the share; by default those of `predict`.
-    """
+    """Returns the counts of a share by site, from `predict` by default."""
     sites = share.sites or [('', np.arange(len(share.y)))]
     prediction = prediction or self.predict(share)
     return {
@@ -88,9 +84,8 @@ def load_run(
 ) -> LoadedRun:
   """Loads a finished run and its data.
 
-  Args:
-    calibrate_on_test: Fraction of the test examples to calibrate on, for a run
-      without calibration examples; these examples are not scored.
+  A run without calibration examples may calibrate on a fraction of the test
+  examples, which are then not scored.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(
@@ -103,9 +98,8 @@ def load_run(
   config, path = trained.config, pathlib.Path(run_dir)
   run_config.check_unchanged(path, config)
   dataset = run_data.load(config)
-  data_task = task.Task.of(dataset)
-  of_nodes = (path / run_files.NODES).exists()
-  if of_nodes and not trained.task.is_like(data_task):
+  data_task, nodes = task.Task.of(dataset), path / run_files.NODES
+  if nodes.exists() and not trained.task.is_like(data_task):
     raise ValueError(
       f'{path}: its clients trained on files of their nodes, which are not on '
       'this machine. Use bfl-tf report with --superlink, or predict and '

@@ -33,8 +33,7 @@ def load(run_dir: str | os.PathLike | Sequence[str | os.PathLike]) -> Trained:
 
   Raises:
     ValueError: The directory holds no finished run, its checkpoint cannot be
-      read, or runs cannot form an ensemble; the message names the directory and
-      the fix.
+      read, or runs cannot form an ensemble.
   """
   if not isinstance(run_dir, str | os.PathLike):
     return _together([*map(pathlib.Path, run_dir)])
@@ -60,17 +59,12 @@ def without_report(run_dir: str | os.PathLike) -> Trained:
     return _read(path)
   summary, clients = run_files.read_summary(path), directory.read_clients(path)
   temperature = summary.get('temperature')
-  factors = summary.get('factors')
-  if factors is None:
-    factor = summary.get('posterior_factor')
-    return _read(path, clients, temperature, factor)
+  if 'factors' not in summary:
+    return _read(path, clients, temperature, summary.get('posterior_factor'))
+  folder = path / run_files.ENSEMBLE
   runs = [
-    _read(
-      path / run_files.ENSEMBLE / str(number),
-      clients,
-      factor=None if factor < 0 else factor,
-    )
-    for number, factor in enumerate(factors)
+    _read(folder / str(k), clients, factor=None if factor < 0 else factor)
+    for k, factor in enumerate(summary['factors'])
   ]
   return Ensemble(runs, temperature)
 
@@ -89,7 +83,9 @@ def _read(path, clients=(), temperature=None, factor=None) -> Trained:
     if directory.is_sites_own(path):
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
-  members = _stored(config, state)
+  # The stored models of the group that the run predicts with.
+  servers = config.chain('server_parts', parts.Server)
+  members = state_lib.stored(servers, config.predictor, state)
   if config.predictor and not members:
     logging.warning(
       '%s was scored by --predictor=%s, whose models are not stored. '
@@ -113,16 +109,13 @@ def _together(paths) -> Ensemble:
   """Returns the ensemble of runs, which must have the same data."""
   runs = [load(path) for path in paths]
   first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
-  for number, (path, run) in enumerate(zip(paths, runs)):
-    differ = [k for k, value in shared[number].items() if value != first[k]]
+  for path, run, own in zip(paths, runs, shared):
+    differ = [k for k, value in own.items() if value != first[k]]
     if differ:
       raise ValueError(
         f'{path} and {paths[0]} have different {" and ".join(differ)}: an '
         'ensemble needs runs with the same data.'
       )
-    for other, before in zip(paths, runs[:number]):
-      if {*run_config.differences(run.config, before.config)} <= {'data_seed'}:
-        raise ValueError(f'{path} and {other} are the same run: remove one.')
     if run.needs_site and not all(each.has_personal_models for each in runs):
       raise ValueError(
         f'the global model of {path} is not usable, because its clients keep '
@@ -136,12 +129,6 @@ def _data_of(path, run) -> dict[str, Any]:
   flags = {f'--{name}': getattr(run.config, name) for name in _DATA}
   counts = (path / run_files.PARTITION).read_bytes()
   return {**flags, '--data_seed': run.config.seed_of_data, 'clients': counts}
-
-
-def _stored(config, state) -> Sequence[weights_lib.Weights]:
-  """Returns the stored models of the group that a run predicts with."""
-  servers = config.chain('server_parts', parts.Server)
-  return state_lib.stored(servers, config.predictor, state)
 
 
 # Bound of `is_out_of_range`, in standard deviations from the training mean.
@@ -192,13 +179,7 @@ class NumericPrediction(NamedTuple):
     self, labels: np.ndarray, num_bins: int = 15
   ) -> metrics.NumericEvaluation:
     """Returns the predictions with their labels, from which scores follow."""
-    return metrics.NumericEvaluation(
-      self.mean,
-      labels,
-      self.aleatoric_uncertainty,
-      self.epistemic_uncertainty,
-      num_bins,
-    )
+    return metrics.NumericEvaluation(self.mean, labels, *self[2:], num_bins)
 
 
 AnyPrediction = Prediction | NumericPrediction
@@ -213,9 +194,8 @@ class Trained:
   """The model of a finished run, after its last round.
 
   A run that is scored by an ensemble (`--predictor=A+C+S`) does not store its
-  members. This class then has the global model only, while `predictions.npz`
-  has the predictions of the ensemble. A part such as `keep_samples` does store
-  them.
+  members, and this class has the global model only. A part such as
+  `keep_samples` does store them.
 
   Attributes:
     temperature: Temperature that was fitted on held-out examples; None if
@@ -251,18 +231,13 @@ class Trained:
     other.__dict__['predictors'] = self.predictors
     return other
 
-  @property
-  def slots(self) -> Mapping[str, Any]:
-    """Arrays of the server parts after the last round, by part."""
-    return self.state.slots if self.state else {}
-
   def memory(self, client: str) -> Mapping[str, Any] | None:
     """Returns a client's memory by part; None if it was never sampled."""
     if self.state is None or str(client) not in self.clients:
-      count, some = len(self.clients), ', '.join(self.clients[:5])
+      some = ', '.join(self.clients[:5])
       raise ValueError(
-        f'the run has no client {client!r} among its {count}: {some}'
-        f'{", ..." if count > 5 else ""}.'
+        f'the run has no client {client!r} among its {len(self.clients)}, such '
+        f'as {some}.'
       )
     memory = self.state.memories.get(self.clients.index(str(client)))
     if personal.is_on_node(memory):
@@ -333,9 +308,8 @@ class Trained:
     `predict`.
     """
     model = self._build()
-    weights_lib.write(
-      weights_lib.Variables.of(model, self.inference.scope), self.weights
-    )
+    variables = weights_lib.Variables.of(model, self.inference.scope)
+    weights_lib.write(variables, self.weights)
     return model
 
   @property
@@ -351,13 +325,9 @@ class Trained:
   def sample(self, num_models: int, seed: int | None = None) -> list[Trained]:
     """Returns models whose weights are drawn from the posterior."""
     run_seed = self.config.seed if seed is None else seed
-    draws = prediction.sample(
-      self.predictors,
-      self.weights,
-      seeds.named(run_seed, 'posterior_sample'),
-      num_models,
-    )
-    models = [self.replace(weights) for weights in draws]
+    name = seeds.named(run_seed, 'posterior_sample')
+    drawn = prediction.sample(self.predictors, self.weights, name, num_models)
+    models = [self.replace(weights) for weights in drawn]
     for each in models:
       each.factor = None  # A draw has no standard deviations.
     return models
@@ -390,8 +360,8 @@ class Trained:
       A `Prediction`, or a `NumericPrediction` if labels are numbers.
 
     Raises:
-      ValueError: The shape or type of the examples is wrong, `num_samples` is
-        below 1, or the model is not usable, for example because it diverged.
+      ValueError: The shape or type of the examples is wrong, or the model is
+        not usable, for example because it diverged.
     """
     self.check_usable()
     return self.of_moments(self.predictive(x, num_samples, seed))
@@ -436,8 +406,7 @@ class Trained:
   ) -> np.ndarray:
     """Returns quantiles of the probabilities over samples of the posterior.
 
-    Returns:
-      `[num_levels, num_examples, num_classes]`.
+    The result is `[num_levels, num_examples, num_classes]`.
     """
     predictions: Any = map(self.of_moments, self.samples(x, num_samples))
     if calibrated:
@@ -456,9 +425,8 @@ class Trained:
     """
     if isinstance(prediction, Prediction) and self.has_recalibration:
       risk: Any = self.risk
-      return prediction.with_probs(
-        risk.apply(prediction.probs, self.task.classes, site)
-      )
+      probs = risk.apply(prediction.probs, self.task.classes, site)
+      return prediction.with_probs(probs)
     if self.temperature is None or self.needs_site:
       raise ValueError(
         'this model has no fitted temperature: only the global model of a run '
@@ -466,10 +434,8 @@ class Trained:
       )
     if isinstance(prediction, NumericPrediction):
       mean, scale, *variances = prediction
-      square = self.temperature**2
-      return NumericPrediction(
-        mean, self.temperature * scale, *(square * v for v in variances)
-      )
+      variances = [self.temperature**2 * each for each in variances]
+      return NumericPrediction(mean, self.temperature * scale, *variances)
     probs = metrics.tempered(prediction.probs, self.temperature)
     return prediction.with_probs(probs.astype(np.float32))
 
@@ -488,9 +454,6 @@ class Trained:
 
     Such an example has a number more than 10 standard deviations from the
     training mean. Categories and uint8 images are ignored.
-
-    Args:
-      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
     """
     x, inputs = self._raw(x), self.task.inputs
     counts = [f.value is None for f in self.task.features] or x.dtype != 'uint8'
@@ -499,15 +462,10 @@ class Trained:
 
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns the number of samples of `predict`; None for the default."""
-    if wanted is None:
-      return prediction.num_samples(
-        self.inference, self.config.final_num_mc_samples, self.factor
-      )
-    if not isinstance(wanted, int | np.integer) or wanted < 1:
-      raise ValueError(
-        f'num_samples must be a positive integer, got {wanted!r}.'
-      )
-    return wanted
+    if wanted is not None:
+      return wanted
+    default = self.config.final_num_mc_samples
+    return prediction.num_samples(self.inference, default, self.factor)
 
   def draws(self, seed: int | None = None) -> np.ndarray:
     """Returns the `[2]` int32 seed of `predict`."""
@@ -517,13 +475,8 @@ class Trained:
 
   def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
     """Returns a new predictor on a device; weights are not loaded."""
-    return training.Predictor(
-      strategy,
-      self._build,
-      self.task.inputs,
-      self.inference,
-      self.likelihood,
-    )
+    inputs, how = self.task.inputs, (self.inference, self.likelihood)
+    return training.Predictor(strategy, self._build, inputs, *how)
 
   @functools.cached_property
   def predictors(self) -> list[training.Predictor]:
@@ -557,10 +510,7 @@ class Ensemble(Trained):
 
   The prediction is the mixture of their predictions (Lakshminarayanan et al.
   2017). Its epistemic variance includes the variance between runs. Its flags
-  are those of the first run.
-
-  Attributes:
-    factor: First factor of the runs, which predict with their own ones.
+  and its `factor` are the first of the runs, which predict with their own ones.
   """
 
   def __init__(self, runs: Sequence[Trained], temperature: float | None = None):

@@ -17,7 +17,6 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import server, statistics, weights
-from bfl_tf.declare import registry
 from bfl_tf.federation import engine, loop
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.experiment import Experiment
@@ -31,9 +30,6 @@ class Change:
 
   kind: str
   client: int
-
-  def __post_init__(self):
-    registry.check_choice('kind', self.kind, KINDS)
 
   def check(self, members: Mapping[int, object], num_clients: int) -> None:
     """Raises a ValueError unless the change can be made to these members."""

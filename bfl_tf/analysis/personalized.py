@@ -1,7 +1,16 @@
 """Personalized models: the global model, trained further by each site.
 
-The trained posterior of a site may be combined with the global posterior
-(`analysis.projection`).
+The trained posterior q_k of a site may be combined with the global posterior
+q_g, by projecting q_g onto the ball of a divergence D around q_k [1]. The
+projection is the barycenter of both posteriors, argmin_q (1 - w) D(q_g, q) + w
+D(q_k, q), which a pooling rule returns. The weight w in [0, 1] stands for the
+radius: 0 gives q_g and 1 gives q_k. In the notation of the paper, w = lambda /
+(1 + lambda).
+
+#### References
+
+[1]: Nour Jamoussi et al. Cost-free personalization via information-geometric
+     projection in Bayesian federated learning. arXiv:2509.10132.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import files, run_files, training, weights
-from bfl_tf.analysis import loading, prediction_sets, projection
+from bfl_tf import data, files, run_files, training, weights
+from bfl_tf.analysis import loading, prediction_sets, site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine, run_data
@@ -23,7 +32,12 @@ from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
 from bfl_tf.runs import checkpoints, run_config
 from bfl_tf.runs.directory import RunDirectory
+from bfl_tf.server import pooling
 
+# Rules that return a barycenter: of the squared Wasserstein-2 distance,
+# KL[q, q_k], KL[q_k, q], and the squared distance of the weights.
+RULES = ('wasserstein', 'llp', 'lp', 'nwa')
+_WEIGHTS = np.linspace(0, 1, 11)
 # Characters that some systems forbid in file names, and a leading dot.
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
 
@@ -53,7 +67,7 @@ def train(
   own examples.
 
   Args:
-    rule: Pooling rule of a projection, one of `projection.RULES`; empty for
+    rule: Pooling rule of a projection, one of `RULES`; empty for
       none. Half of a site's calibration examples choose the weight of its own
       posterior, and the others calibrate its prediction sets.
   """
@@ -109,7 +123,7 @@ def _with_sets(run, models, rule) -> Iterator[PersonalizedModel]:
     site_model = PersonalizedModel(site, model, None)
     if rule and len(rows):
       share, rows = calibration.take(rows[::2]), rows[1::2]
-      projected, weight = projection.project(run.trained, model, rule, share)
+      projected, weight = project(run.trained, model, rule, share)
       site_model = PersonalizedModel(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(site_model.model)
@@ -126,9 +140,8 @@ def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
 
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
   """Returns the folder of a site's personalized model."""
-  return models_folder(run_dir) / _NOT_IN_NAMES.sub(
-    lambda match: f'%{ord(match[0]):02X}', site
-  )
+  name = _NOT_IN_NAMES.sub(lambda match: f'%{ord(match[0]):02X}', site)
+  return models_folder(run_dir) / name
 
 
 def save(
@@ -144,28 +157,54 @@ def save(
   """
   # The scores belong to the replaced models; the command writes new ones.
   (models_folder(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
-  for own in personalized:
-    _write(folder(run_dir, own.site), trained, own, epochs)
-    yield own
-
-
-def _write(path, trained, own, epochs):
-  """Writes the files so that an incomplete folder is never taken for a run."""
-  path.mkdir(parents=True, exist_ok=True)
-  for name in (run_files.CHECKPOINT, run_files.CONFORMAL):
-    (path / name).unlink(missing_ok=True)
-  whose = {'site': own.site, 'personalize_epochs': epochs}
-  if own.fine_tuned is not None:
-    whose['own_weight'] = own.own_weight
-  text = json.dumps(whose, indent=2, ensure_ascii=False)
-  files.write_text(path / run_files.SITE, f'{text}\n')
-  RunDirectory(path).keep(run_files.TASK, trained.task.to_json())
   config = trained.config
   if trained.factor is not None:
     # A fitted factor is in the summary of the run, which a site does not have.
     config = config.replace(posterior_factor=trained.factor)
-  files.write_text(path / run_files.FLAGS, run_config.text(config))
-  if own.sets:
-    prediction_sets.write(path, own.sets)
-  state = State(trained.config.num_rounds, own.model, {}, {})
-  checkpoints.save(state, path)
+  for own in personalized:
+    path = folder(run_dir, own.site)
+    path.mkdir(parents=True, exist_ok=True)
+    # An incomplete folder, without a checkpoint, is never taken for a run.
+    for name in (run_files.CHECKPOINT, run_files.CONFORMAL):
+      (path / name).unlink(missing_ok=True)
+    whose = {'site': own.site, 'personalize_epochs': epochs}
+    if own.fine_tuned is not None:
+      whose['own_weight'] = own.own_weight
+    text = json.dumps(whose, indent=2, ensure_ascii=False)
+    files.write_text(path / run_files.SITE, f'{text}\n')
+    RunDirectory(path).keep(run_files.TASK, trained.task.to_json())
+    files.write_text(path / run_files.FLAGS, run_config.text(config))
+    if own.sets:
+      prediction_sets.write(path, own.sets)
+    checkpoints.save(State(config.num_rounds, own.model, {}, {}), path)
+    yield own
+
+
+def barycenter(
+  rule: str,
+  global_posterior: weights.Weights,
+  own: weights.Weights,
+  weight: float,
+) -> weights.Weights:
+  """Returns the barycenter of the global posterior and a site's own."""
+  if weight in (0, 1):
+    return own if weight else global_posterior
+  weighted = [(global_posterior, 1 - weight), (own, weight)]
+  return pooling.pool_models(pooling.rule_of(rule), weighted)
+
+
+def project(
+  trained: Trained, own: weights.Weights, rule: str, split: data.Split
+) -> tuple[weights.Weights, float]:
+  """Chooses the weight with the largest likelihood of held-out examples.
+
+  Returns the barycenter and its weight, a multiple of 0.1.
+  """
+
+  def nll(weight):
+    model = barycenter(rule, trained.weights, own, weight)
+    prediction = trained.replace(model).predict(split.x)
+    return site_statistics.of(prediction, split.y, None).row(None)['nll']
+
+  best = float(min(_WEIGHTS, key=nll))
+  return barycenter(rule, trained.weights, own, best), best

@@ -71,21 +71,18 @@ class PredictionSets(NamedTuple):
     if not by:
       is_rare = sizes.size == 2 and sizes.min() < _RARE * sizes.sum()
       by = 'class' if is_rare else 'all'
+    if by == 'class' and not classes:
+      raise ValueError('--sets_by=class: the labels are numbers: choose all.')
     groups = {'': every.sum((0, 1))}
     if by == 'site':
       groups |= zip(counts, every.sum(1))
-    if by == 'class' and not classes:
-      raise ValueError('--sets_by=class: the labels are numbers: choose all.')
     if by == 'class':
       groups |= zip(map(str, classes), every.sum(0), strict=True)
-    limits, numbers = {}, {}
-    for name, own in groups.items():
-      numbers[name] = int(own.sum())
-      # Without calibration examples, a set has the class always.
-      limits[name] = tuple(
-        metrics.threshold(own, 1 - level) if own.any() else 1.0
-        for level in LEVELS
-      )
+    limits = {
+      name: tuple(metrics.threshold(own, 1 - level) for level in LEVELS)
+      for name, own in groups.items()
+    }
+    numbers = {name: int(own.sum()) for name, own in groups.items()}
     return cls(LEVELS, limits, numbers, num_samples, score, by)
 
   @classmethod
@@ -101,9 +98,10 @@ class PredictionSets(NamedTuple):
     if self.by != 'site':
       return self
     name = site if self.num_examples.get(site) else ''
-    limits, number = self.thresholds[name], self.num_examples[name]
     return self._replace(
-      thresholds={'': limits}, num_examples={'': number}, by='all'
+      thresholds={'': self.thresholds[name]},
+      num_examples={'': self.num_examples[name]},
+      by='all',
     )
 
   @property

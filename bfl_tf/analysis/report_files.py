@@ -1,5 +1,11 @@
-"""Output of a report on sites: tables, plots and printed lines."""
+"""Output of a report on sites: tables, plots, printed lines, an HTML page.
 
+The templates of the page are next to this file: `report_base.html`, which one
+for classes and one for numbers extend. The page contains its pictures and loads
+nothing.
+"""
+
+import base64
 from collections.abc import Iterator
 import itertools
 import json
@@ -9,7 +15,6 @@ from typing import Any
 from bfl_tf import files, metrics, plots, run_files
 from bfl_tf.analysis import (
   prediction_sets,
-  report_page,
   reports,
   risk,
   site_statistics,
@@ -40,7 +45,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
         tables_lib.write_csv(folder / f'{name}.csv', table)
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
-    text = report_page.page(path.resolve().name, report, folder)
+    text = page(path.resolve().name, report, folder)
     files.write_text(folder / 'report.html', text)
     # A file of an earlier report may not remain.
     for name in (run_files.CONFORMAL, run_files.RISK):
@@ -129,19 +134,16 @@ def _risk_lines(report):
     f'{fitted_risk.threshold:g} (--event, --risk_threshold); intervals are in '
     'risk.csv'
   )
-  for site, (slope, intercept) in fitted_risk.maps.items():
-    if fitted_risk.recalibrate:
-      yield (
-        f'recalibration of {site or risk.ALL}: log odds = {slope:.3f} * log '
-        f'odds {intercept:+.3f}'
-      )
+  maps = fitted_risk.maps if fitted_risk.recalibrate else {}
+  for site, (slope, intercept) in maps.items():
+    yield (
+      f'recalibration of {site or risk.ALL}: log odds = {slope:.3f} * log '
+      f'odds {intercept:+.3f}'
+    )
 
 
 def figures(report: reports.Report) -> dict[str, Any]:
-  """Draws scores by site and by class, and overall calibration."""
-  levels = report.sets.levels if report.sets else ()
-  targets = {f'Coverage of {level:g}': level for level in levels}
-  covered = {name: f'coverage_{level:g}' for name, level in targets.items()}
+  """Draws scores by site, overall calibration, and the risk of an event."""
   together = report.together
   kind = 'Personal model' if report.of_personal else 'Global model'
   if isinstance(together, site_statistics.NumericStatistics):
@@ -150,40 +152,79 @@ def figures(report: reports.Report) -> dict[str, Any]:
   else:
     score, label = 'accuracy', 'Accuracy (fraction of the test share)'
     drawn = {'reliability': plots.reliability_bars(together.reliability)}
-    names = {'Recall': 'recall'} | covered
-    drawn['classes'] = plots.dots(
-      _by_name(report.classes, 'class', names),
-      'Fraction of the class',
-      f'{kind} on each class',
-      targets,
-      of='classes',
-    )
   if report.sites:
-    names = {kind: score, 'Personalized': f'personalized_{score}'}
-    drawn['sites'] = plots.dots(
-      _by_name(report.sites, 'site', names), label, 'Models on each site'
-    )
-  if levels and report.sites:
-    names = covered
-    drawn['coverage'] = plots.dots(
-      _by_name(report.sites, 'site', names),
-      'Coverage (fraction of the test share)',
-      'Sets that hold the label, by site',
-      targets,
-    )
+    columns = {kind: score, 'Personalized': f'personalized_{score}'}
+    rows = {
+      row['site']: {k: row[name] for k, name in columns.items() if name in row}
+      for row in report.sites
+    }
+    drawn['sites'] = plots.dots(rows, label, 'Models on each site')
   if report.risk:
     groups = {k or risk.ALL: v.groups() for k, v in report.curves.items()}
     drawn['risk'] = plots.risk_curves(groups, report.event)
   return drawn
 
 
-def _by_name(table, first, names):
-  scores_by_name = {
-    str(row[first]): {
-      shown: row[column]
-      for shown, column in names.items()
-      if row.get(column) is not None
-    }
-    for row in table
+def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
+  """Returns the page as HTML."""
+  import jinja2
+
+  def image(name):
+    code = base64.b64encode((folder / name).read_bytes()).decode()
+    return f'data:image/png;base64,{code}'
+
+  environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+  )
+  environment.filters |= {
+    'image': image, 'percent': _percent, 'of': _of, 'single': _single,
+    'number': _number, 'interval': _interval,
+  }  # fmt: skip
+  shared = {
+    'title': title,
+    'report': report,
+    'absent': directory.absent(folder.parent),
+    'whole': report.summary[0],
+    'total': report.summary[0]['num_examples'],
+    'levels': report.sets.levels if report.sets else (),
   }
-  return {name: scores for name, scores in scores_by_name.items() if scores}
+  if not report.classes:
+    return environment.get_template('report_numbers.html').render(**shared)
+  name = 'report_risk.html' if report.risk else 'report.html'
+  return environment.get_template(name).render(
+    **shared,
+    most_frequent=max(report.classes, key=lambda row: row['num_examples']),
+    # A class without cases has no recall.
+    classes=sorted(report.classes, key=lambda row: row.get('recall', 2)),
+  )
+
+
+def _percent(share) -> str:
+  return f'{share:.0%}' if isinstance(share, int | float) else '-'
+
+
+def _number(value) -> str:
+  return f'{value:.2f}' if isinstance(value, int | float) else '-'
+
+
+def _interval(row, name: str) -> str:
+  """Returns a statistic with its interval, or a dash."""
+  values = [_number(row[name + end]) for end in ('', '_low', '_high')]
+  return '-' if '-' in values else '{} ({} to {})'.format(*values)
+
+
+def _single(row, level) -> str:
+  """Returns how many cases with a set of one class are correct."""
+  total = round(row.get(f'single_{level:g}', 0) * row['num_examples'])
+  return _of(row.get(f'single_accuracy_{level:g}'), total)
+
+
+def _of(share, total: int) -> str:
+  """Returns a fraction with its Wilson interval, or a dash."""
+  if not isinstance(share, int | float):
+    return '-'
+  low, high = reports.interval(share, total)
+  return f'{share:.0%} ({low:.0%} to {high:.0%})'

@@ -16,7 +16,7 @@ from bfl_tf.analysis import (
 from bfl_tf.analysis import risk as risk_lib
 from bfl_tf.analysis.model import take, Trained
 from bfl_tf.data import encoding
-from bfl_tf.federation import loop, run_data, stopping
+from bfl_tf.federation import stopping
 
 Row = dict[str, Any]
 _NO_SITES: Mapping[str, Any] = types.MappingProxyType({})
@@ -63,7 +63,6 @@ class Report:
     statistics: Mapping[str, site_statistics.Statistics],
     together: site_statistics.Statistics,
     sets: prediction_sets.PredictionSets | None,
-    client_names: Sequence[str],
     personalized: Mapping[str, Row] = _NO_SITES,
     counts: Mapping[str, site_statistics.HeldCounts] = _NO_SITES,
     choice: risk_lib.Risk = risk_lib.DEFAULT,
@@ -71,14 +70,11 @@ class Report:
     missing: Mapping[str, float] = _NO_SITES,
   ) -> 'Report':
     """Builds the tables."""
-    drawn = _drawn(trained.config, client_names)
     sites = []
     for name, of_site in statistics.items():
       row = {'site': name, **of_site.row(sets)}
       if sets and sets.by == 'site':
         row['num_calibration'] = sets.num_examples.get(name, 0)
-      if drawn:
-        row['rounds_selected'] = sum(name in each for each in drawn)
       sites.append(row | personalized.get(name, {}))
     classes = []
     if isinstance(together, site_statistics.SiteStatistics):
@@ -87,7 +83,7 @@ class Report:
         for number, name in enumerate(trained.task.classes)
       ]
     whole = {'over': 'all examples', **together.row(sets)}
-    table = [whole, *_summary(sites, drawn[-1] if drawn else ())]
+    table = [whole, *_summary(sites)]
     report = cls(sites, classes, table, together, sets, {}, trained.needs_site)
     if len(classes) != 2:
       return report
@@ -96,9 +92,11 @@ class Report:
     fitted_risk = choice.fitted(
       names, {k: v.risk for k, v in counts.items()}, every[''].risk
     )
-    columns = ('updates', 'updates_requested')
     facts = _merged(
-      ((site, dict(zip(columns, pair))) for site, pair in rounds.items()),
+      (
+        (site, {'updates': accepted, 'updates_requested': requested})
+        for site, (accepted, requested) in rounds.items()
+      ),
       ((site, {'missing': fraction}) for site, fraction in missing.items()),
     )
     event = names.index(fitted_risk.event)
@@ -120,14 +118,7 @@ class Report:
 
   @property
   def has_few_events(self) -> bool:
-    """Whether a class has fewer than `risk.MIN_EVENTS` test examples [1].
-
-    #### References
-
-    [1]: Gary Collins et al. Sample size considerations for the external
-         validation of a multivariable prognostic model. _Statistics in
-         Medicine_, 2016.
-    """
+    """Whether a class has fewer than `risk.MIN_EVENTS` test examples."""
     sizes = [row['num_examples'] for row in self.classes]
     return min(sizes) < risk_lib.MIN_EVENTS
 
@@ -162,9 +153,7 @@ def report(
       Prediction sets are then left out: their guarantee needs probabilities
       that do not depend on the calibration examples.
   """
-  trained, test = run.trained, run.test
-  calibration = run.calibration
-  risk_lib.check(choice, trained.task.classes, calibration is not None)
+  trained, test, calibration = run.trained, run.test, run.calibration
   prediction, y, sets = run.predict(test), test.y, None
   counts = run.held_counts(calibration) if calibration else {}
   if calibrated:
@@ -176,10 +165,6 @@ def report(
     # A recalibration may also use the examples that chose the posterior factor,
     # because sets have probabilities without it.
     counts = run.held_counts(every)
-  names: Sequence[str] = ()
-  if trained.config.clients_per_round:
-    partition, _ = run_data.partition_dataset(trained.config, run.dataset)
-    names = run_data.client_names(run.dataset, partition)
   statistics = {
     name: site_statistics.of(
       take(prediction, rows), y[rows], sets and sets.at(name)
@@ -201,7 +186,6 @@ def report(
     statistics,
     together,
     sets,
-    names,
     _merged(
       _user_scores(run, prediction),
       _personal_scores(run),
@@ -229,22 +213,20 @@ def scores_by_name(report: Report) -> dict[str, float]:
 def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
   """Yields the scores of each site's personalized model on its test share."""
   tested = dict(run.test.sites)
-  for site_model in personalized:
-    if site_model.site not in tested:
+  for own in personalized:
+    if own.site not in tested:
       continue
-    share = run.test.take(tested[site_model.site])
-    own = run.trained.replace(site_model.model)
-    sets: Any = site_model.sets
-    row = _scores('personalized', own, share, sets)
+    share, sets = run.test.take(tested[own.site]), own.sets
+    row = _scores('personalized', run.trained.replace(own.model), share, sets)
     # Levels with too few calibration examples are not scored.
     for level in sets.levels if sets else ():
       if not sets.is_enough(level):
         row = {k: v for k, v in row.items() if not k.endswith(f'_{level:g}')}
-    if site_model.fine_tuned is not None:
-      before = run.trained.replace(site_model.fine_tuned)
+    if own.fine_tuned is not None:
+      before = run.trained.replace(own.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)
-      row['own_weight'] = site_model.own_weight
-    yield site_model.site, row
+      row['own_weight'] = own.own_weight
+    yield own.site, row
 
 
 def _user_scores(run, prediction) -> Iterator[tuple[str, Row]]:
@@ -291,14 +273,14 @@ def own_row(
   }
 
 
-def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
+def _summary(sites: Sequence[Row]) -> Iterator[Row]:
   """Yields the mean, worst and standard deviation over sites, if any."""
   if not sites:
     return
   import pandas
 
   table = pandas.DataFrame(sites)
-  others = ['site', 'num_examples', 'rounds_selected', 'own_weight']
+  others = ['site', 'num_examples', 'own_weight']
   scores = table.drop(columns=others, errors='ignore').astype(float)
   large = scores.columns.str.contains('|'.join(_WORSE_IF_LARGE))
   summaries = {
@@ -309,23 +291,6 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     # Some sites may lack a personalized model.
     spread = scores.std().where(scores.count() != 1, 0.0)
     summaries['standard deviation of sites'] = spread
-  if last:
-    chosen = scores[table['site'].isin(last)]
-    summaries['mean of the sites selected last'] = chosen.mean()
   for what, values in summaries.items():
     known: dict[Any, float] = values.dropna().to_dict()
     yield {'over': what, **known}
-
-
-def _drawn(config, names) -> list[list[str]]:
-  """Returns the sampled sites of each round, or [] if all participate.
-
-  Under privacy, the sample is secret.
-  """
-  some = config.clients_per_round and names
-  if not some or config.privacy_mechanism.is_private:
-    return []
-  return [
-    [names[client] for client in loop.sampled(config, number)]
-    for number in range(config.final_round)
-  ]

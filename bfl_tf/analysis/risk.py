@@ -18,6 +18,8 @@ they are the fit of all sites.
      the Mann-Whitney statistic. Part 2. _Statistics in Medicine_, 2006.
 [3]: Ben Van Calster et al. Calibration: the Achilles heel of predictive
      analytics. _BMC Medicine_, 2019.
+[4]: Gary Collins et al. Sample size considerations for the external validation
+     of a multivariable prognostic model. _Statistics in Medicine_, 2016.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ NUM_BINS = _CENTERS.size
 _FIXED = 1e15
 RECALIBRATIONS = {'temperature': (4.0, _FIXED), 'platt': (4.0, 1.0)}
 ALL = 'all examples'
-# Fewer examples with, or without, the event give rough statistics.
+# Fewer examples with, or without, the event give rough statistics [4].
 MIN_EVENTS = 100
 _IDENTITY = (1.0, 0.0)
 _NORMAL_95 = metrics.half_width(0.95)
@@ -92,12 +94,8 @@ class Risks(NamedTuple):
   ) -> tuple[np.ndarray, np.ndarray]:
     """Fits slope and intercept of a logistic regression by Newton's method.
 
-    Args:
-      precision: Precisions of the normal priors of slope and intercept.
-      center: Means of these priors.
-
-    Returns:
-      Slope and intercept `[2]`, and their standard errors.
+    Both have normal priors with means `center`. Returns slope and intercept
+    `[2]`, and their standard errors.
     """
     x = np.stack([self.log_odds, np.ones_like(self.log_odds)])
     total = self.events + self.others
@@ -168,20 +166,20 @@ class Risks(NamedTuple):
       'mean_risk': float(size @ special.expit(self.log_odds) / size.sum()),
       **_interval('auroc', self.auroc()),
     }
-    for name, part, other in (
-      ('sensitivity', hits, misses),
-      ('specificity', rest, alarms),
-      ('positive_predictive_value', hits, alarms),
-      ('negative_predictive_value', rest, misses),
+    for name, part, whole in (
+      ('sensitivity', hits, hits + misses),
+      ('specificity', rest, rest + alarms),
+      ('positive_predictive_value', hits, hits + alarms),
+      ('negative_predictive_value', rest, rest + misses),
     ):
-      whole = part + other
       row |= {name: part / whole if whole else None, f'{name}_of': whole}
     # Without events or others, the likelihood has no maximum in the intercept;
     # if a threshold separates them, it has none in the slope.
     with_event, without = (self.log_odds[n > 0] for n in self[1:])
     both = bool(with_event.size and without.size)
-    mixed = both and min(with_event) < max(without)
-    mixed = mixed and min(without) < max(with_event)
+    mixed = both and (
+      min(with_event) < max(without) and min(without) < max(with_event)
+    )
     for name, place, is_known, precision in (
       ('intercept', 1, both, (_FIXED, 0)),
       ('slope', 0, mixed, (0, 0)),
@@ -242,9 +240,8 @@ class Risk(NamedTuple):
     """Chooses the event and the threshold, and fits the recalibration."""
     whole: Any = sum(histograms.values()) if histograms else test
     sizes = whole.sum(-1)
-    event = int(sizes[1] <= sizes[0])
-    if self.event:
-      event = classes.index(self.event)
+    rarer = int(sizes[1] <= sizes[0])
+    event = classes.index(self.event) if self.event else rarer
     # A threshold of 0 or 1 would make all examples alike.
     rate = float(np.clip(sizes[event] / sizes.sum(), 0.001, 0.999))
     maps: dict[str, Any] = {'': _IDENTITY}
@@ -259,7 +256,7 @@ class Risk(NamedTuple):
     return Risk(classes[event], threshold, self.recalibrate, maps)
 
   def mapping(self, site: str = '') -> tuple[float, float]:
-    """Returns slope and intercept of a site, or those of all sites."""
+    """Returns slope and intercept of a site; those of all for another one."""
     return self.maps.get(site, self.maps[''])
 
   def apply(
@@ -278,11 +275,8 @@ class Risk(NamedTuple):
     """Returns the statistics of test examples, by site.
 
     They are after the recalibration for all sites. `..._before` and `..._own`
-    are without it, and with that of each site.
-
-    Args:
-      test: Test examples by site; the key `''` is for all.
-      facts: More columns by site.
+    are without it, and with that of each site. `facts` are more columns. The
+    site `''` stands for all.
     """
     own = {k: v.recalibrated(self.mapping(k)) for k, v in test.items()}
     if sites := [each for name, each in own.items() if name]:

@@ -5,7 +5,6 @@ together without their examples or predictions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,24 +54,20 @@ class SiteStatistics(NamedTuple):
     y: np.ndarray,
     sets: prediction_sets.PredictionSets | None,
   ) -> 'SiteStatistics':
-    """Returns the sums over examples.
-
-    Args:
-      probs: Probabilities `[num_examples, num_classes]`.
-      y: Integer labels `[num_examples]`.
-    """
+    """Returns the sums over examples with probabilities and labels `y`."""
     num_classes = probs.shape[1]
 
     def by_class(values):
       return np.bincount(y, values, num_classes).astype(np.int64)
 
     members = sets.classes(probs) if sets else []
-    rows = np.arange(y.size)
-
-    def by_level(function):
-      sums = [by_class(function(each)) for each in members]
-      return np.array(sums, np.int64).reshape(len(members), num_classes)
-
+    by_level = np.zeros([4, len(members), num_classes], np.int64)
+    for at, in_set in enumerate(members):
+      covered, sizes = in_set[np.arange(y.size), y], in_set.sum(-1)
+      single = sizes == 1
+      kinds = covered, sizes, single, single & covered
+      by_level[:, at] = [by_class(values) for values in kinds]
+    covered, sizes, single, single_right = by_level
     bins = metrics.reliability(probs, y, _NUM_BINS)
     confidence = np.nan_to_num(bins.confidence) * bins.counts
     return cls(
@@ -80,22 +75,20 @@ class SiteStatistics(NamedTuple):
       by_class(metrics.is_correct(probs, y)),
       metrics.log_losses(probs, y).sum(),
       np.stack([bins.counts, bins.right, confidence]),
-      by_level(lambda each: each[rows, y]),
-      by_level(lambda each: each.sum(-1)),
-      by_level(lambda each: each.sum(-1) == 1),
-      by_level(lambda each: (each.sum(-1) == 1) & each[rows, y]),
+      covered,
+      sizes,
+      single,
+      single_right,
       metrics.one_against_rest(probs, y),
       risk.counts(probs, y),
     )
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these sums."""
-    check_counts(self.examples, num_examples)
-    check_counts(self.binned[0], num_examples)
-    if self.risk.size:
-      check_counts(self.risk, num_examples)
-    alike = dict.fromkeys(('right', 'covered', 'single'), self.examples)
+    for counts in (self.examples, self.binned[0], self.risk):
+      check_counts(counts, num_examples)
     most = {
+      **dict.fromkeys(('right', 'covered', 'single'), self.examples),
       # Float32 probabilities may exceed 1 by a rounding error.
       'binned': 1.001 * self.binned[0],
       'auroc': 1,
@@ -104,17 +97,7 @@ class SiteStatistics(NamedTuple):
       'single_right': np.minimum(self.single, self.covered),
     }
     known = self._replace(auroc=np.where(np.isnan(self.auroc), 0, self.auroc))
-    _check_bounds(known, {}, most | alike)
-
-  def merge(self, other: 'SiteStatistics') -> 'SiteStatistics':
-    """Returns the statistics of both sets of examples."""
-    sums = SiteStatistics(*(mine + theirs for mine, theirs in zip(self, other)))
-    return sums._replace(auroc=np.full_like(self.auroc, np.nan))
-
-  @property
-  def num_examples(self) -> int:
-    """Number of examples of all classes."""
-    return int(self.examples.sum())
+    _check_bounds(known, {}, most)
 
   @property
   def reliability(self) -> metrics.Reliability:
@@ -133,7 +116,7 @@ class SiteStatistics(NamedTuple):
 
   def row(self, sets: prediction_sets.PredictionSets | None) -> dict[str, Any]:
     """Returns the scores of all examples; None for an unknown score."""
-    size = self.num_examples
+    size = int(self.examples.sum())
     known = self.auroc[np.isfinite(self.auroc)]
     return {
       'num_examples': size,
@@ -149,16 +132,13 @@ class SiteStatistics(NamedTuple):
     self, number: int, sets: prediction_sets.PredictionSets | None
   ) -> Mapping[str, Any]:
     """Returns the scores of a class, or only `num_examples` if it is 0."""
-    row = {'num_examples': int(self.examples[number])}
+    row: dict[str, Any] = {'num_examples': int(self.examples[number])}
     if not row['num_examples']:
       return row
-    auroc = float(self.auroc[number])
-    return {
-      **row,
-      'recall': float(self.recall[number]),
-      **({'auroc': auroc} if np.isfinite(auroc) else {}),
-      **self._set_scores(sets, np.s_[number : number + 1]),
-    }
+    row['recall'] = float(self.recall[number])
+    if np.isfinite(self.auroc[number]):
+      row['auroc'] = float(self.auroc[number])
+    return row | self._set_scores(sets, np.s_[number : number + 1])
 
   def set_rows(
     self,
@@ -253,11 +233,6 @@ class NumericStatistics(NamedTuple):
     # A density may be larger than 1, and its loss negative.
     _check_bounds(self, {'loss': -_LARGEST}, {'covered': num_examples})
 
-  def merge(self, other: 'NumericStatistics') -> 'NumericStatistics':
-    """Returns the statistics of both sets of examples."""
-    sums = (mine + theirs for mine, theirs in zip(self, other))
-    return NumericStatistics(*sums)
-
   def row(self, sets: prediction_sets.PredictionSets | None) -> dict[str, Any]:
     """Returns the scores of all examples."""
     size = int(self.examples)
@@ -280,9 +255,12 @@ Statistics = SiteStatistics | NumericStatistics
 
 
 def merged(by_site: Mapping[str, Statistics]) -> Statistics:
-  """Returns the statistics of all sites."""
-  every: Any = by_site.values()
-  return functools.reduce(lambda mine, other: mine.merge(other), every)
+  """Returns the statistics of all sites, without the AUROC of several sites."""
+  every: Any = [*by_site.values()]
+  sums = type(every[0])(*map(sum, zip(*every)))
+  if len(every) == 1 or isinstance(sums, NumericStatistics):
+    return sums
+  return sums._replace(auroc=np.full_like(sums.auroc, np.nan))
 
 
 def of(
@@ -296,25 +274,12 @@ def of(
   return SiteStatistics.of(prediction.probs, y, sets)
 
 
-def score_counts(
-  prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
-) -> np.ndarray:
-  """Returns `metrics.score_counts` by class; numeric labels are one class."""
-  if isinstance(prediction, NumericPrediction):
-    return metrics.residual_counts(prediction.evaluation(y).residual)[None]
-  probs = prediction.probs
-  counts = np.zeros([probs.shape[1], conformal.NUM_BINS], np.int64)
-  for label in np.unique(y):
-    rows = y == label
-    counts[label] = metrics.score_counts(probs[rows], y[rows], score)
-  return counts
-
-
 class HeldCounts(NamedTuple):
   """Counts of the calibration examples of a site.
 
   Attributes:
-    counts: `[num_classes, num_bins]`, as returned by `score_counts`.
+    counts: `[num_classes, num_bins]`, as returned by `metrics.score_counts`;
+      numeric labels are one class.
     risk: `[2, num_bins]`, number of examples as returned by `risk.counts`.
   """
 
@@ -329,16 +294,21 @@ class HeldCounts(NamedTuple):
     score: str,
   ) -> 'HeldCounts':
     """Returns the counts of predicted examples."""
-    probs = np.zeros([0, 0])
-    if isinstance(prediction, Prediction):
-      probs = prediction.probs
-    return cls(score_counts(prediction, y, score), risk.counts(probs, y))
+    if isinstance(prediction, NumericPrediction):
+      residual = prediction.evaluation(y).residual
+      none = risk.counts(np.zeros([0, 0]), y)
+      return cls(metrics.residual_counts(residual)[np.newaxis], none)
+    probs = prediction.probs
+    counts = np.zeros([probs.shape[1], conformal.NUM_BINS], np.int64)
+    for label in np.unique(y):
+      rows = y == label
+      counts[label] = metrics.score_counts(probs[rows], y[rows], score)
+    return cls(counts, risk.counts(probs, y))
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these counts."""
     for counts in self:
-      if counts.size:
-        check_counts(counts, num_examples)
+      check_counts(counts, num_examples)
 
 
 def _check_bounds(sums, least, most):
@@ -350,8 +320,11 @@ def _check_bounds(sums, least, most):
 
 
 def check_counts(counts: np.ndarray, num_examples: int) -> None:
-  """Raises a ValueError unless integer counts add up to `num_examples`."""
+  """Raises a ValueError unless integer counts add up to `num_examples`.
+
+  An array without counts is valid.
+  """
   # Each count is checked first, so that the sum cannot overflow.
   good = np.all(counts >= 0) and np.all(counts <= num_examples)
-  if not good or counts.sum() != num_examples:
+  if counts.size and not (good and counts.sum() == num_examples):
     raise ValueError(f'its counts do not match its {num_examples} examples')

@@ -7,6 +7,7 @@ temperature, and images are not corrupted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import itertools
 import pathlib
 from typing import Any, NamedTuple
 
@@ -17,11 +18,8 @@ from bfl_tf.analysis import loading, model
 from bfl_tf.data import corruptions, names
 
 Row = dict[str, Any]
-AnyPrediction = model.AnyPrediction
 # Scores that the run itself reports, of all test examples.
 _OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
-# Images with smaller maxima have another scale, such as digits from 0 to 16.
-_DARK = 128
 
 
 class OutOfDistribution(NamedTuple):
@@ -101,16 +99,10 @@ def evaluate(
       'no temperature was fitted: this needs a run with '
       '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
-  if test.x.ndim == 4 and test.x.dtype == 'uint8':
-    largest = [int(x.max()) for x in (test.x, *(other.x for other in others))]
-    if min(largest) < _DARK:
-      remarks.append(
-        f'the largest pixel values of the sets are {largest}, but corruptions '
-        'and comparisons assume 255: do not interpret their scores'
-      )
-    if corrupt and not trained.task.is_numeric:
-      seed = trained.config.seed_of_data
-      tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
+  is_image = test.x.ndim == 4 and test.x.dtype == 'uint8'
+  if corrupt and is_image and not trained.task.is_numeric:
+    seed = trained.config.seed_of_data
+    tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
   return UncertaintyTables(tables, tuple(remarks))
 
 
@@ -122,16 +114,13 @@ def subset(size: int, count: int) -> np.ndarray:
   return np.sort(rng.permutation(size)[:count])
 
 
-def measures(prediction: AnyPrediction) -> tuple[str, ...]:
-  """Returns the names of the uncertainty measures of predictions."""
-  return prediction._fields[1:]
-
-
 def detection(
-  inside: AnyPrediction, outside: AnyPrediction, other: OutOfDistribution
+  inside: model.AnyPrediction,
+  outside: model.AnyPrediction,
+  other: OutOfDistribution,
 ) -> Iterator[Row]:
   """Yields the detection scores of each uncertainty measure."""
-  for measure in measures(inside):
+  for measure in inside._fields[1:]:
     scores = metrics.detection(
       inside._asdict()[measure], outside._asdict()[measure]
     )
@@ -145,29 +134,20 @@ def detection(
     }
 
 
-def selection(prediction: AnyPrediction, y: np.ndarray) -> Iterator[Row]:
+def selection(prediction: model.AnyPrediction, y: np.ndarray) -> Iterator[Row]:
   """Yields the selective prediction scores of each uncertainty measure."""
-  if isinstance(prediction, model.NumericPrediction):
-    errors = np.abs(np.asarray(y, np.float64) - prediction.mean)
-    for measure in measures(prediction):
-      uncertain = prediction._asdict()[measure]
-      scores = metrics.selective_errors(uncertain, errors)
-      yield {'measure': measure, **scores._asdict()}
-    return
-  right = metrics.is_correct(prediction.probs, y)
-  for measure in measures(prediction):
-    summary = metrics.selective(prediction._asdict()[measure], right)
-    yield {
-      'measure': measure,
-      'aurc': summary.area,
-      'excess_aurc': summary.excess,
-      'accuracy_at_80_coverage': summary.accuracy_at,
-      'coverage_at_5_risk': summary.coverage_at,
-    }
+  for measure, uncertain in [*prediction._asdict().items()][1:]:
+    if isinstance(prediction, model.NumericPrediction):
+      errors = np.abs(np.asarray(y, np.float64) - prediction.mean)
+      scores: Any = metrics.selective_errors(uncertain, errors)
+    else:
+      right = metrics.is_correct(prediction.probs, y)
+      scores = metrics.selective(uncertain, right)
+    yield {'measure': measure, **scores._asdict()}
 
 
 def calibration(
-  prediction: AnyPrediction, y: np.ndarray, temperature: float = 1.0
+  prediction: model.AnyPrediction, y: np.ndarray, temperature: float = 1.0
 ) -> Row:
   """Returns scores of calibration, at a temperature.
 
@@ -180,9 +160,9 @@ def calibration(
       aleatoric=temperature**2 * prediction.aleatoric_uncertainty,
       epistemic=temperature**2 * prediction.epistemic_uncertainty,
     )
-    scores = metrics.summarize(scaled)
-    names = [name for name in scores if name in _OF_RUN]
-    return {'scale_factor': temperature} | {n: scores[n] for n in names}
+    scores = metrics.summarize(scaled).items()
+    known = {name: score for name, score in scores if name in _OF_RUN}
+    return {'scale_factor': temperature} | known
   probs = prediction.probs
   if temperature != 1:
     probs = metrics.tempered(probs, temperature)
@@ -207,7 +187,7 @@ def temperature_data(run: loading.LoadedRun) -> tuple[str, data.Split] | None:
     return 'the held-out test examples', split
   if len(validation.y):
     return 'the validation examples', validation
-  return None if split is None else ('the calibration examples', split)
+  return ('the calibration examples', split) if split else None
 
 
 def fitted_temperature(
@@ -227,22 +207,19 @@ def corrupted(
   trained: model.Trained, test: data.Split, num_samples: int | None, seed: int
 ) -> Iterator[Row]:
   """Yields a row for clean images, and for each corruption and strength."""
-  cells = [('none', 0)] + [
-    (kind, strength)
-    for kind in corruptions.KINDS
-    for strength in corruptions.STRENGTHS
-  ]
-  for kind, strength in cells:
-    x = (
-      corruptions.corrupt(test.x, kind, strength, seed) if strength else test.x
-    )
+  cells = itertools.product(corruptions.KINDS, corruptions.STRENGTHS)
+  for kind, strength in (('none', 0), *cells):
+    x = test.x
+    if strength:
+      x = corruptions.corrupt(x, kind, strength, seed)
     prediction = trained.predict(x, num_samples)
+    given = prediction.probs, test.y
     yield {
       'kind': kind,
       'strength': strength,
-      'accuracy': metrics.accuracy(prediction.probs, test.y),
-      'nll': metrics.negative_log_likelihood(prediction.probs, test.y),
-      'ece': metrics.expected_calibration_error(prediction.probs, test.y),
+      'accuracy': metrics.accuracy(*given),
+      'nll': metrics.negative_log_likelihood(*given),
+      'ece': metrics.expected_calibration_error(*given),
       'entropy': float(prediction.normalized_entropy.mean()),
       'epistemic': float(prediction.epistemic_uncertainty.mean()),
     }
@@ -263,11 +240,8 @@ def scores_by_name(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
       apart = '_untempered' if name in _OF_RUN and not end else end
       if end or name not in ('temperature', 'scale_factor'):
         scores[f'{name}{apart}'] = row[name]
-  worst = [
-    row
-    for row in tables.get('corruptions', ())
-    if row['strength'] == corruptions.STRENGTHS[-1]
-  ]
+  last, rows = corruptions.STRENGTHS[-1], tables.get('corruptions', ())
+  worst = [row for row in rows if row['strength'] == last]
   for name in ('accuracy', 'nll', 'ece') if worst else ():
     scores[f'corrupted_{name}'] = float(np.mean([row[name] for row in worst]))
   return scores

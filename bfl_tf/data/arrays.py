@@ -65,28 +65,17 @@ def checked(
   where: str, dataset: columns.Dataset, is_numeric: bool = False
 ) -> columns.Dataset:
   """Validates and converts a user's data set, as `from_arrays` does."""
-  splits: dict[str, Any] = {}
-  for name, split in dataset.splits.items():
+  splits: dict[str, Any] = {
+    name: examples(
+      where, f'{name}.x', split.x, f'{name}.y', split.y, is_numeric
+    )._replace(ids=split.ids, groups=split.groups)
+    for name, split in dataset.splits.items()
     # Only the validation split may be empty.
-    if name != 'validation' or len(split.y):
-      keys = (f'{name}.x', split.x, f'{name}.y', split.y)
-      splits[name] = examples(where, *keys, is_numeric)._replace(
-        ids=split.ids, groups=split.groups
-      )
+    if name != 'validation' or len(split.y)
+  }
   num_classes = 0 if is_numeric else dataset.num_classes
   dataset = dataclasses.replace(dataset, num_classes=num_classes, **splits)
   _check_splits(where, dataset)
-  sizes: dict[str, Any] = {
-    f'{name}.{what}': (values, len(split.y))
-    for name, split in dataset.splits.items()
-    for what, values in (('ids', split.ids), ('groups', split.groups))
-    if values is not None
-  }
-  if dataset.class_names:
-    sizes['class_names'] = dataset.class_names, num_classes
-  for name, (values, size) in sizes.items():
-    if len(values) != size:
-      raise ValueError(f'{where}: {name} has {len(values)} values, not {size}.')
   return dataset
 
 
@@ -171,10 +160,9 @@ def labels(where: str, y: np.ndarray) -> np.ndarray:
   """Returns int32 classes `[num_examples]` from labels of any valid type."""
   is_number = y.size and y.dtype.kind in 'iufb'
   if y.ndim == 2 and is_number:
-    one_hot = np.all((y == 0) | (y == 1)) and np.all(y.sum(1) == 1)
     if y.shape[1] == 1:
       y = y[:, 0]
-    elif one_hot:
+    elif np.all((y == 0) | (y == 1)) and np.all(y.sum(1) == 1):
       y = y.argmax(1)
   whole = y.ndim == 1 and is_number
   # Floats are compared, because a label may exceed int32.

@@ -53,15 +53,10 @@ def whole_groups(
   groups: np.ndarray | None,
   divide: Callable[[np.ndarray | slice], Iterable[np.ndarray]],
 ) -> list[np.ndarray]:
-  """Divides examples so that each group stays together.
+  """Returns the sorted indices of examples in each part, with whole groups.
 
-  Args:
-    groups: Group of each example; None if each example is its own group.
-    divide: Divides one example for each group, with the given indices, and
-      returns their places.
-
-  Returns:
-    The sorted indices of the examples in each part.
+  `divide` receives the indices of one example for each group, and returns the
+  places of the groups in each part. Without groups, each example is its own.
   """
   if groups is None:
     return [*divide(slice(None))]
@@ -187,7 +182,7 @@ def stratify(
   order = np.lexsort((rng.random(sizes.size), quotas - exact))
   quotas[order[:extra]] += 1
   shuffled = rng.permutation(labels.size)
-  by_class = [shuffled[labels[shuffled] == c] for c in range(sizes.size)]
-  taken = [pool[:quota] for pool, quota in zip(by_class, quotas)]
-  rest = [pool[quota:] for pool, quota in zip(by_class, quotas)]
-  return np.sort(np.concatenate(taken)), np.sort(np.concatenate(rest))
+  taken = np.zeros(labels.size, bool)
+  for c, quota in enumerate(quotas):
+    taken[shuffled[labels[shuffled] == c][:quota]] = True
+  return np.flatnonzero(taken), np.flatnonzero(~taken)

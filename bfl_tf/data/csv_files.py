@@ -52,11 +52,9 @@ def read(
       # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [[*map(str.strip, row)] for row in lines if row] or [['']]
   except FileNotFoundError as error:
-    folder = pathlib.Path(path).absolute().parent
-    near = registry.hint(
-      pathlib.Path(path).name, [each.name for each in folder.glob('*.?sv')]
-    )
-    raise ValueError(f'{where}: no such file.{near}') from error
+    name, near = pathlib.Path(path), pathlib.Path(path).parent.glob('*.?sv')
+    hint = registry.hint(name.name, [each.name for each in near])
+    raise ValueError(f'{where}: no such file.{hint}') from error
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{where} is not a .csv in UTF-8: {error}.') from error
   header = rows[0]
@@ -225,7 +223,7 @@ def _check(cells, values, numbers, notation):
 
 
 def check_notation(
-  words: Any, known: Any, notation: table_format.TableFormat
+  words: Any, known: Any, notation: table_format.TableFormat, where: str = ''
 ) -> None:
   """Raises a ValueError for a text that is a number in another notation.
 
@@ -235,5 +233,6 @@ def check_notation(
   for row, word in words.drop_duplicates().items():
     if remedy := notation.remedy(word, known):
       raise ValueError(
-        f'the number {word!r} in row {row} as a text (to read it: {remedy})'
+        f'{where}the number {word!r} in row {row} as a text (to read it: '
+        f'{remedy})'
       )

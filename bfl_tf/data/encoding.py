@@ -48,9 +48,8 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
 def describe(x: np.ndarray, features: Features) -> str:
   """Returns the kinds of the columns of a table, such as `2 numbers`."""
   values: dict[str, list[str]] = {f.column: [] for f in features}
-  varying, gaps = set(), 0.0
+  varying = set()
   for (column, value), cells in zip(features, x.T):
-    gaps += cells.sum() if value == '' else 0
     values[column] += [value] if value else []
     if len(x) == 1 or np.unique(cells).size > 1:
       varying.add(column)
@@ -65,7 +64,7 @@ def describe(x: np.ndarray, features: Features) -> str:
     *[f'{numbers} number{"s" * (numbers > 1)}'] * (numbers > 0),
     *[f'{len(words)} {kinds} ({_some(words, "; ")})'] * (len(words) > 0),
     *[f'{constants} constant'] * (constants > 0),
-    f'{100 * gaps / len(x) / len(values):.1f} % missing',
+    f'{100 * missing_fraction(features, x.mean(0, float)):.1f} % missing',
   ])  # fmt: skip
 
 

@@ -1,11 +1,9 @@
 """Warnings about a table that can be read but may be misleading.
 
-Each check yields one line for each finding. The checks take little time in
-comparison with the reading: they work on whole columns, and look at each
-different text once.
+Each check yields one line for each finding.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -21,8 +19,6 @@ from bfl_tf.data import moments as moments_lib
 _MOST_LINES = 10
 # Smallest column of persons or of record numbers.
 _FEWEST = 20
-# Cells that show whether a column may be one of persons.
-_SAMPLE = 256
 # Columns with fewer other numbers are codes.
 _CODES = 5
 # Robust standard deviations between a cell and the median of its column.
@@ -67,11 +63,6 @@ class Table:
       if feature.value is None
     }
 
-  @property
-  def labels(self) -> dict[str, np.ndarray]:
-    """The column of numeric labels, if labels are numbers."""
-    return {self.label: self.rows.y} if self.rows.is_numeric else {}
-
   @functools.cached_property
   def sites(self) -> tuple[np.ndarray, np.ndarray]:
     """Names of the sites, and number of the site of each row."""
@@ -81,27 +72,17 @@ class Table:
 
   def is_date(self, column: str) -> bool:
     """Whether all cells that are not missing are dates or times."""
-    has_date, notation = False, self.notation.of(column)
-    for text in self.texts[column]:
-      if _DATE.fullmatch(text):
-        has_date = True
-      elif not notation.is_missing([text])[0]:
-        return False
-    return has_date
-
-  def is_whole(self, column: str, texts: np.ndarray) -> bool:
-    """Whether no text of a column is a fraction."""
-    numbers = self.notation.of(column).numbers(texts)
-    return not (numbers[np.isfinite(numbers)] % 1).any()
+    texts = self.texts[column].unique()
+    known = texts[~self.notation.of(column).is_missing(texts)]
+    return known.size > 0 and all(map(_DATE.fullmatch, known))
 
   def is_record_number(self, column: str) -> bool:
     """Whether each row has another whole number."""
-    cells = self.texts[column].to_numpy()
-    # The first cells exclude most columns.
-    return cells.size >= _FEWEST and all(
-      len({*some}) == some.size
-      and all(text.removesuffix('.0').isdigit() for text in some)
-      for some in (cells[:_FEWEST], cells)
+    cells = self.texts[column]
+    return (
+      cells.size >= _FEWEST
+      and cells.is_unique
+      and all(text.removesuffix('.0').isdigit() for text in cells)
     )
 
 
@@ -120,12 +101,9 @@ def equal_rows(table: Table) -> Iterator[str]:
   first = _first_equal(np.column_stack([rows.x, rows.y]))
   equal = int((first != np.arange(first.size)).sum())
   if equal > max(1, _EQUAL_ROWS * first.size):
-    together = ''
-    if copies(rows, table.numbers) is not None:
-      together = '; equal rows of a site stay together in one share'
     yield (
       f'{equal} of {first.size} rows are equal to an earlier row (features and '
-      f'label): remove copies{together}'
+      'label): remove copies'
     )
 
 
@@ -153,17 +131,12 @@ def copies(
 
 
 def _first_equal(rows: np.ndarray) -> np.ndarray:
-  """Returns the place of the first equal row, `[num_rows]`."""
-  as_bytes = np.ascontiguousarray(rows).view(
-    np.dtype((np.void, rows[0].nbytes))
-  )
-  place: dict[Any, int] = {}
-  return np.array(
-    [
-      place.setdefault(row, at)
-      for at, row in enumerate(as_bytes.ravel().tolist())
-    ]
-  )
+  """Returns the place of the first equal row, `[num_rows]`; NaN equals NaN."""
+  import pandas
+
+  group, _ = pandas.factorize(np.array([row.tobytes() for row in rows], object))
+  _, first = np.unique(group, return_index=True)
+  return first[group]
 
 
 def persons(table: Table) -> Iterator[str]:
@@ -178,19 +151,12 @@ def persons(table: Table) -> Iterator[str]:
     return
   names, site = table.sites
   for column, cells in table.texts.items():
-    cells = cells.to_numpy()
-    # A few cells exclude most columns.
-    some = cells[:: cells.size // _SAMPLE + 1]
-    if (
-      len({*some}) < _FEWEST
-      or not table.is_whole(column, some[:_FEWEST])
-      or table.is_date(column)
-    ):
-      continue
     codes, values = pandas.factorize(cells)
-    if not (
-      _FEWEST <= len(values) <= codes.size / 2
-      and table.is_whole(column, values)
+    numbers = table.notation.of(column).numbers(values)
+    if (
+      not _FEWEST <= len(values) <= codes.size / 2
+      or (numbers[np.isfinite(numbers)] % 1).any()
+      or table.is_date(column)
     ):
       continue
     counts = np.bincount(codes)
@@ -228,7 +194,9 @@ def dates(table: Table) -> Iterator[str]:
 
 def far_cells(table: Table) -> Iterator[str]:
   """Finds numbers far from all others: repeated numbers, and up to 3 cells."""
-  for column, x in (table.numbers | table.labels).items():
+  rows = table.rows
+  labels = {table.label: rows.y} if rows.is_numeric else {}
+  for column, x in (table.numbers | labels).items():
     ordered = np.sort(x[np.isfinite(x)])
     remark = _repeated(column, ordered) or _cells(table, column, x, ordered)
     if remark:
@@ -280,17 +248,16 @@ def _cells(table, column, x, ordered):
 def far_sites(table: Table) -> Iterator[str]:
   """Finds columns in which one site has another mean than the others."""
   names, site = table.sites
-  moments = [
-    moments_lib.Moments.of(table.rows.x[site == at]) for at in range(names.size)
+  columns_of_x = [
+    None if value is not None or table.is_record_number(column) else column
+    for column, value in table.features
   ]
-  numbers = {x for x in table.numbers if not table.is_record_number(x)}
   yield from far_means(
     [f'site {str(name)!r}' for name in names],
+    columns_of_x,
     [
-      each.column if each.value is None and each.column in numbers else None
-      for each in table.features
+      moments_lib.Moments.of(table.rows.x[site == k]) for k in range(names.size)
     ],
-    moments,
   )
 
 
@@ -349,18 +316,16 @@ def alike(table: Table) -> Iterator[str]:
     if value:
       texts.setdefault(column, []).append(value)
   for column, values in texts.items():
-    if pairs := _pairs(values):
-      yield f'{column!r} has {pairs}, which look alike: they count as different'
-
-
-def _pairs(names: Iterable[str]) -> str:
-  """Returns the names that look alike, such as `No and no`, or ''."""
-  groups: dict[str, list[str]] = {}
-  for name in names:
-    same = unicodedata.normalize('NFKC', name).casefold().split()
-    groups.setdefault(' '.join(same), []).append(name)
-  pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
-  return ', '.join(pairs[:5])
+    groups: dict[str, list[str]] = {}
+    for name in values:
+      same = unicodedata.normalize('NFKC', name).casefold().split()
+      groups.setdefault(' '.join(same), []).append(name)
+    pairs = [' and '.join(group) for group in groups.values() if len(group) > 1]
+    if pairs:
+      yield (
+        f'{column!r} has {", ".join(pairs[:5])}, which look alike: they count '
+        'as different'
+      )
 
 
 CHECKS = (

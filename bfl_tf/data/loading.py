@@ -62,20 +62,18 @@ def load(
     where = f'--dataset={dataset} has the site'
     names.check(where, (site for site, _ in split.sites))
   data = shares.without_small_sites(data, 'train', read.min_site_examples)
-  flag, fraction = 'test_fraction', read.test_fraction
-  if (
-    not len(data.test.y)
-    or fraction != dataset_config.DatasetConfig.test_fraction
-  ):
-    data = shares.take(data, 'test', flag, fraction)
+  default = dataset_config.DatasetConfig.test_fraction
+  if not len(data.test.y) or read.test_fraction != default:
+    data = shares.take(data, 'test', 'test_fraction', read.test_fraction)
   if not len(data.test.y):
     raise ValueError(
-      f'--{flag}=0 leaves no test example of --dataset={dataset}: raise it.'
+      f'--test_fraction=0 leaves no test example of --dataset={dataset}: raise '
+      'it.'
     )
-  flag, fraction = 'calibration_fraction', read.calibration_fraction
-  data = shares.take(data, 'calibration', flag, fraction)
-  flag, fraction = 'validation_split', read.validation_split
-  return shares.take(data, 'validation', flag, fraction, seed)
+  fraction = read.calibration_fraction
+  data = shares.take(data, 'calibration', 'calibration_fraction', fraction)
+  fraction = read.validation_split
+  return shares.take(data, 'validation', 'validation_split', fraction, seed)
 
 
 def _check_flags(read):

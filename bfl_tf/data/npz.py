@@ -28,7 +28,9 @@ def load(
   where = f'--dataset={path}'
   whole = 'x_train' not in content and all(key in content for key in WHOLE)
   keys = WHOLE if whole else KEYS
-  _check(f'{where} lacks', content, keys, f'{", ".join(KEYS)}, or x, y')
+  if missing := [key for key in keys if key not in content]:
+    needed = f'{", ".join(KEYS)}, or x, y'
+    raise ValueError(f'{where} lacks {", ".join(missing)}; it needs {needed}.')
   called = content.get('class_names', np.array([], str))
   called = _names(where, 'class_names', called, called.size)
   names = () if is_numeric else tuple(called.astype(str).tolist())
@@ -61,10 +63,10 @@ def _examples(where, content, keys, ids, is_numeric):
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   """Returns the first array of `keys` that a file contains."""
   content = _read(flag, path, keys)
-  if not content:
-    _check(f'--{flag}={path} lacks', content, keys[:1], ' or '.join(keys))
-  key = next(key for key in keys if key in content)
-  return content[key]
+  for key in keys:
+    if key in content:
+      return content[key]
+  raise ValueError(f'--{flag}={path} needs {" or ".join(keys)}.')
 
 
 def _names(where, key, names, size):
@@ -74,12 +76,6 @@ def _names(where, key, names, size):
       f'{names.shape} of {names.dtype}.'
     )
   return names.astype(str) if names.dtype.kind == 'S' else names
-
-
-def _check(what, content, keys, needed):
-  missing = [key for key in keys if key not in content]
-  if missing:
-    raise ValueError(f'{what} {", ".join(missing)}; it needs {needed}.')
 
 
 def _read(flag, path, keys):

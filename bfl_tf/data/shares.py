@@ -11,6 +11,7 @@ References:
   Statistics, 1949.
 """
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 import zlib
@@ -30,31 +31,25 @@ def hold_out(
   the rest. Errors name the data `where` and the flag of the fraction. If there
   are groups, the fraction is one of groups, and each counts as one example.
   """
-  held_out, rest = columns.whole_groups(
-    split.groups,
-    lambda first: _hold_out(where, split.take(first), flag, fraction),
-  )
+
+  def divide(first):
+    some = split.take(first)
+    is_held = np.zeros(some.y.size, bool)
+    for site, rows in some.sites or [('', np.arange(some.y.size))]:
+      quota = max(1, round(fraction * rows.size))
+      if rows.size <= quota:
+        named = f'site {site!r} has ' if site else ''
+        raise ValueError(
+          f'{where}: {named}{rows.size} example(s) or group(s), of which '
+          f'--{flag}={fraction} leaves none: lower it, add more, or leave out '
+          'this site with a larger --min_site_examples.'
+        )
+      x, y = some.x[rows], some.y[rows]
+      is_held[rows] = _spread(y, quota, _draws(flag, x, y))
+    return np.flatnonzero(is_held), np.flatnonzero(~is_held)
+
+  held_out, rest = columns.whole_groups(split.groups, divide)
   return held_out, rest
-
-
-def _hold_out(where, split, flag, fraction):
-  x, y, ids, groups = split
-  what = 'example(s)' if groups is None else 'group(s)'
-  held_out, rest = [], []
-  for site, rows in split.sites or [('', np.arange(y.size))]:
-    quota = max(1, round(fraction * rows.size))
-    if rows.size <= quota:
-      named = '' if ids is None else f'site {site!r} has '
-      raise ValueError(
-        f'{where}: {named}{rows.size} {what}, of which --{flag}={fraction} '
-        f'leaves none: {"lower it, " if rows.size > 1 else ""}add more, or '
-        'leave out this site with a larger --min_site_examples.'
-      )
-    own = (x, y) if ids is None else (x[rows], y[rows])
-    taken = _spread(own[1], quota, _draws(flag, *own))
-    held_out.append(rows[taken])
-    rest.append(rows[~taken])
-  return np.sort(np.concatenate(held_out)), np.sort(np.concatenate(rest))
 
 
 def without_small_sites(
@@ -146,13 +141,37 @@ def take(
       whole.groups,
       lambda first: columns.stratify(whole.strata[first], fraction, rng),
     )
-  for kind, indices, fix in (
-    (name, rows, 'raise'),
-    ('training', rest, 'lower'),
-  ):
-    if not indices.size:
-      raise ValueError(
-        f'{setting} leaves no {kind} example of {where}: {fix} it.'
-      )
+  if not (rows.size and rest.size):
+    kind, fix = ('training', 'lower') if rows.size else (name, 'raise')
+    raise ValueError(
+      f'{setting} leaves no {kind} example of {where}: {fix} it.'
+    )
   splits: dict[str, Any] = {name: whole.take(rows), 'train': whole.take(rest)}
   return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)
+
+
+def test_clients(
+  y_train: np.ndarray,
+  y_test: np.ndarray,
+  clients: Sequence[np.ndarray],
+  seed: int,
+) -> np.ndarray:
+  """Assigns each test example to one client.
+
+  The test examples of a class are divided in proportion to the numbers of
+  training examples of this class, rounded so that every example is assigned. A
+  client without training examples of a class has no test examples of it. The
+  result `[num_test]` is the client of each test example; -1 for a class that no
+  client has.
+  """
+  client = np.full(len(y_test), -1)
+  generator = seeds.generator(seed, 'test_clients')
+  for label in np.unique(y_test):
+    counts = np.array([np.sum(y_train[rows] == label) for rows in clients])
+    if counts.any():
+      rows = generator.permutation(np.flatnonzero(y_test == label))
+      ends = np.round(np.cumsum(counts) / counts.sum() * len(rows)).astype(int)
+      client[rows] = np.repeat(
+        np.arange(len(clients)), np.diff(ends, prepend=0)
+      )
+  return client

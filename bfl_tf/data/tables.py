@@ -27,16 +27,23 @@ def load(
   """Returns a table as a data set of training examples."""
   where, notation = f'--dataset={reading.dataset}', reading.notation
   table = csv_files.read(where, reading.dataset, notation)
-  _check_roles(where, reading, table, is_numeric)
-  for mark in notation.missing_values:
-    if ':' in mark and not any(mark.startswith(f'{c}:') for c in table):
-      raise ValueError(
-        f'{where} has no column {mark.partition(":")[0]!r}, which '
-        f'--missing_values={mark} names; it has {", ".join(table)}.'
-      )
   label, site = reading.label_column, reading.client_column
   group = reading.group_column
-  apart = [label, *filter(None, [site, group])]
+  together = [*filter(None, [site, group])]
+  apart = [label, *together]
+  for flag, wanted in {
+    'label_column': [label],
+    'client_column': [*filter(None, [site])],
+    'group_column': [*filter(None, [group])],
+    'ignore_columns': reading.ignore_columns,
+    'categorical_columns': reading.categorical_columns,
+    'missing_values': [
+      mark.partition(':')[0]
+      for mark in notation.missing_values
+      if ':' in mark and not any(mark.startswith(f'{c}:') for c in table)
+    ],
+  }.items():
+    csv_files.check_columns(where, table, wanted, f'which --{flag} names')
   columns_of_x = table.drop(columns=[*apart, *reading.ignore_columns])
   if not columns_of_x.columns.size:
     raise ValueError(f'{where} has no column left to use as a feature.')
@@ -57,12 +64,11 @@ def load(
     if is_numeric
     else classes(where, reading, table[label])
   )
-  # The same number at two sites may be two persons.
-  together = [*filter(None, [site, group])]
   rows = columns.Split(
     x,
     y,
     np.array(table[site], str) if site else None,
+    # The same number at two sites may be two persons.
     table.groupby(together).ngroup().to_numpy() if group else None,
   )
   known = len(names) or reading.num_classes
@@ -78,27 +84,6 @@ def load(
     notation=notation,
     notes=tuple(_notes(reading, read)),
   )
-
-
-def _check_roles(where, reading, table, is_numeric):
-  """Rejects columns that are missing or have two contradictory roles."""
-  roles: dict[str, str] = {}
-  for flag in dataset_config.COLUMNS:
-    value = getattr(reading, flag)
-    named = [*value] if isinstance(value, tuple) else [value]
-    if flag in ('client_column', 'group_column'):
-      named = [*filter(None, named)]
-    csv_files.check_columns(where, table, named, f'which --{flag} names')
-    # Labels and sites that are listed as categorical are read as texts.
-    texts = ('client_column', *([] if is_numeric else ['label_column']))
-    for name in dict.fromkeys(named):
-      other = roles.setdefault(name, flag)
-      allowed = flag == 'categorical_columns' and other in texts
-      if other != flag and not allowed:
-        raise ValueError(
-          f'{where}: --{flag} and --{other} both name the column {name!r}: '
-          'remove it from one of them.'
-        )
 
 
 def _notes(reading, table):
@@ -121,10 +106,15 @@ def classes(
   """
   column = f'{where}: column {cells.name!r}'
   names = ordered(f'{column} has', {*cells})
-  try:
-    _check_texts(cells, reading)
-  except ValueError as error:
-    raise ValueError(f'{column} has {error}.') from error
+  if cells.name not in reading.categorical_columns:
+    values = reading.notation.of(cells.name).numbers(cells)
+    if np.any(np.isfinite(values) & (values % 1 != 0)):
+      raise ValueError(
+        f'{column} has fractions: for regression, set --likelihood=gaussian; '
+        'for classes, list the column in --categorical_columns.'
+      )
+    words = cells[np.isnan(values)]
+    csv_files.check_notation(words, cells, reading.notation, f'{column} has ')
   if reading.num_classes:
     if all(re.fullmatch(r'\d{1,9}', name) for name in names):
       known = tuple(map(str, range(reading.num_classes)))
@@ -137,19 +127,6 @@ def classes(
       )
   numbers = {name: number for number, name in enumerate(names)}
   return np.array([numbers[name] for name in cells], np.int32), tuple(names)
-
-
-def _check_texts(cells, reading):
-  """Rejects labels that are fractions, or numbers in another notation."""
-  if cells.name in reading.categorical_columns:
-    return
-  numbers = reading.notation.of(cells.name).numbers(cells)
-  if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
-    raise ValueError(
-      'fractions: for regression, set --likelihood=gaussian; for classes, list '
-      'the column in --categorical_columns'
-    )
-  csv_files.check_notation(cells[np.isnan(numbers)], cells, reading.notation)
 
 
 def ordered(where: str, names: Iterable[str]) -> list[str]:

@@ -7,8 +7,6 @@ need no network. Functions import TFDS themselves, because it takes seconds.
 from collections.abc import Iterator
 import contextlib
 import os
-import pathlib
-import shutil
 import signal
 import sys
 import threading
@@ -35,8 +33,7 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
 def load_images(name: str, split: str, flag: str) -> np.ndarray:
   """Loads the images of one split."""
   builder, _ = _open(flag, name)
-  named = 'server_split' if flag == 'server_dataset' else flag
-  _check_split(builder, named, split)
+  _check_split(builder, flag.replace('server_dataset', 'server_split'), split)
   return _read(builder, split)[0]
 
 
@@ -59,45 +56,32 @@ def _open(flag, name):
     root = os.environ.get('TFDS_DATA_DIR') or tfds.core.constants.DATA_DIR
     builder = tfds.builder(name, data_dir=root)
     if not builder.is_prepared():
-      _download(builder, pathlib.Path(root))
+      _download(builder, root)
   return builder, _check_classification(where, builder.info)
 
 
 def _download(builder, root):
-  """Downloads and prepares a set; a failed attempt leaves no new folder.
+  """Downloads and prepares a set.
 
   Ctrl-C and SIGTERM end the program at once: an exception would wait until the
   threads of TensorFlow Datasets give up their retries.
   """
-  is_new = not root.exists()
-
-  def stop(number, frame):
-    print('error: interrupted: nothing was written', file=sys.stderr)
-    tidy()
-    os._exit(128 + number)
-
-  def tidy():
-    files = [str(path) for path in root.rglob('*') if path.is_file()]
-    if is_new and all('.tmp.' in f or '.incomplete' in f for f in files):
-      shutil.rmtree(root, ignore_errors=True)
-
   size = sum(info.size for info in (builder.url_infos or {}).values())
+  print(
+    f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
+    f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
+    file=sys.stderr,
+    flush=True,
+  )
   in_main = threading.current_thread() is threading.main_thread()
   # A notebook's kernel must survive Ctrl-C.
   takes_over = in_main and not hasattr(sys, 'ps1')
   numbers = (signal.SIGINT, signal.SIGTERM) if takes_over else ()
-  before = [(number, signal.signal(number, stop)) for number in numbers]
+  before = {n: signal.signal(n, signal.SIG_DFL) for n in numbers}
   try:
-    print(
-      f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
-      f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
-      file=sys.stderr,
-      flush=True,
-    )
     builder.download_and_prepare()
   finally:
-    tidy()
-    for number, handler in before:
+    for number, handler in before.items():
       signal.signal(number, handler)
 
 

@@ -47,11 +47,17 @@ def load_unlabeled(
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
     return images
-  obstacle = _obstacle(images, wanted) or ('' if resize else 'set --resize')
-  if obstacle:
+  channels = {images.shape[-1], wanted.shape[-1]}
+  is_possible = (
+    images.ndim == wanted.ndim == 4
+    and images.dtype == wanted.dtype
+    and (len(channels) == 1 or channels == {1, 3})
+  )
+  if not (is_possible and resize):
+    fix = 'set --resize' if is_possible else 'they cannot be converted'
     raise ValueError(
       f'{where} has {images.dtype} of shape {images.shape[1:]}, clients train '
-      f'on {wanted.dtype} of shape {wanted.shape[1:]}: {obstacle}.'
+      f'on {wanted.dtype} of shape {wanted.shape[1:]}: {fix}.'
     )
   return _resize(images, wanted.shape[1:])
 
@@ -62,8 +68,7 @@ def _load(flag, name, split, like):
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
-      f'{_setting(flag, split)} slices TFDS sets only: remove it for '
-      f'--{flag}={name}.'
+      f'the split {split} is of TFDS sets only: remove it for --{flag}={name}.'
     )
   if kind == 'builtin':
     return builtin.BUILTIN[name]().train.x
@@ -74,22 +79,6 @@ def _load(flag, name, split, like):
     return csv_files.rows_like(name, like.features, where, like.notation)
   result = loading.call(flag, name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
-
-
-def _setting(flag, split):
-  return f'--server_split={split}' if flag == 'server_dataset' else f'@{split}'
-
-
-def _obstacle(images, wanted):
-  """Returns the reason why images cannot be resized, or ''."""
-  if images.ndim == 2 or wanted.ndim == 2:
-    return 'features cannot be resized'
-  if images.dtype != wanted.dtype:
-    return f'store both as {wanted.dtype}'
-  channels = {images.shape[-1], wanted.shape[-1]}
-  if len(channels) == 2 and channels != {1, 3}:
-    return 'of channels, only 1 and 3 are converted'
-  return ''
 
 
 def _resize(images, shape):

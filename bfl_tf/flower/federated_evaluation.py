@@ -83,7 +83,6 @@ class FederatedEvaluation:
       by_name,
       site_statistics.merged(by_name),
       sets,
-      list(self.names.values()),
       {
         self.names[client]: reports.own_row('personal', sums, None)
         for client, sums in own.items()

@@ -1,7 +1,6 @@
 """Scores of predictive probabilities, in NumPy with float64 arithmetic.
 
-`probs` has shape `[num_examples, num_classes]`, or `[num_samples, num_examples,
-num_classes]`; scores use the mean over samples. `labels` are integers
+`probs` has shape `[num_examples, num_classes]`, and `labels` are integers
 `[num_examples]`. Other arguments raise a ValueError. Entropies and likelihoods
 are in nats, all other scores are fractions.
 """
@@ -10,17 +9,15 @@ from bfl_tf.metrics.calibration import (
   adaptive_calibration_error,
   classwise_calibration_error,
   equal_bins,
+  expected_calibration_error,
   fit_temperature,
+  gap_above,
   overconfidence,
+  Reliability,
+  reliability,
+  reliability_of,
   tempered,
 )
-from bfl_tf.metrics.classes import (
-  balanced_accuracy,
-  imbalance,
-  one_against_rest,
-  per_class_recall,
-)
-from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
   interval_half_width,
   residual_counts,
@@ -30,15 +27,15 @@ from bfl_tf.metrics.conformal import (
   smallest_probability,
   threshold,
 )
-from bfl_tf.metrics.curves import (
-  gap_above,
-  Reliability,
-  reliability,
-  reliability_of,
-  retention_curve,
-)
-from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
+from bfl_tf.metrics.ranking import (
+  Detection,
+  detection,
+  ranking_gain,
+  retention_curve,
+  selective,
+  selective_errors,
+)
 from bfl_tf.metrics.regression import (
   crps,
   gaussian_nll,
@@ -52,23 +49,21 @@ from bfl_tf.metrics.score_table import (
   Evaluation,
   find,
   REGRESSION,
-  Score,
   SCORES,
   summarize,
   TABLE,
 )
 from bfl_tf.metrics.scores import (
   accuracy,
+  balanced_accuracy,
   brier_score,
-  expected_calibration_error,
+  hypothesis_conflict,
+  imbalance,
   log_losses,
   MIN_PROBABILITY,
-  negative_log_likelihood,
-)
-from bfl_tf.metrics.selective import ranking_gain, selective, selective_errors
-from bfl_tf.metrics.uncertainty import (
-  aleatoric_uncertainty,
-  epistemic_uncertainty,
   mutual_information,
+  negative_log_likelihood,
   normalized_entropy,
+  one_against_rest,
+  per_class_recall,
 )

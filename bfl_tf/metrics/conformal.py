@@ -88,9 +88,9 @@ SET_SCORES = {
 
 def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
   """Returns `[num_examples, num_classes]` scores in [0, 1]."""
-  p_bar = predictive.mean(predictive.check_probs(probs))
-  order = np.argsort(-p_bar, axis=-1, kind='stable')
-  ranked = SET_SCORES[score](np.take_along_axis(p_bar, order, -1))
+  p = predictive.probabilities(probs)
+  order = np.argsort(-p, axis=-1, kind='stable')
+  ranked = SET_SCORES[score](np.take_along_axis(p, order, -1))
   scores = np.empty_like(ranked)
   np.put_along_axis(scores, order, np.clip(ranked, 0, 1), -1)
   return scores
@@ -99,22 +99,18 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
 def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
-  """Returns counts of the labels' scores by bin.
+  """Returns counts of the labels' scores, `[NUM_BINS]` integers.
 
-  Returns:
-    counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each
-      bin includes its upper edge.
+  The bins have equal width over [0, 1]; each includes its upper edge.
   """
-  p_bar, labels = predictive.checked(probs, labels)
-  return _counts(set_scores(p_bar, score)[np.arange(labels.size), labels])
+  p, labels = predictive.checked(probs, labels)
+  return _counts(set_scores(p, score)[np.arange(labels.size), labels])
 
 
 def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
   """Returns counts of the scores of numeric labels, as `score_counts`.
 
-  Args:
-    residual: `[num_examples]`, label minus predictive mean, in predictive
-      standard deviations.
+  A residual is the label minus the predictive mean, in standard deviations.
   """
   size = np.abs(np.asarray(residual, np.float64))
   return _counts(np.sqrt(np.minimum(np.log1p(size) / _RANGE, 1)))
@@ -139,13 +135,11 @@ def _counts(scores):
 def threshold(counts: npt.ArrayLike, alpha: float) -> float:
   """Returns the largest score of a class in the set.
 
-  Args:
-    counts: `[num_bins]`, number of scores per bin over all sites, not all 0.
-    alpha: Probability in (0, 1) that a set misses the label.
+  It is in [0, 1]; 1, which includes every class, if there are too few scores.
 
-  Returns:
-    threshold: Threshold in [0, 1]; 1, which includes every class, if there are
-      too few scores for this alpha.
+  Args:
+    counts: `[num_bins]`, number of scores per bin over all sites.
+    alpha: Probability in (0, 1) that a set misses the label.
   """
   counts = np.asarray(counts)
   total = int(counts.sum())

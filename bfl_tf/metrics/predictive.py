@@ -8,47 +8,37 @@ from numpy import typing as npt
 SUM_TOLERANCE = 1e-3
 
 
-def check_probs(probs: npt.ArrayLike) -> np.ndarray:
-  """Returns `probs` as samples, `[num_samples, num_examples, num_classes]`.
-
-  The dtype does not change; functions convert one sample at a time to float64.
-  """
-  probs = np.asarray(probs)
+def probabilities(probs: npt.ArrayLike) -> np.ndarray:
+  """Returns a copy of `probs` as float64 `[num_examples, num_classes]`."""
+  copy = np.array(probs, np.float64)
   # The comparisons are false for NaN.
   if not (
-    probs.ndim in (2, 3)
-    and 0 not in probs.shape
-    and probs.shape[-1] > 1
-    and probs.min() >= 0
-    and np.all(abs(probs.sum(-1, dtype=np.float64) - 1) <= SUM_TOLERANCE)
+    copy.ndim == 2
+    and 0 not in copy.shape
+    and copy.shape[1] > 1
+    and copy.min() >= 0
+    and np.all(abs(copy.sum(-1) - 1) <= SUM_TOLERANCE)
   ):
     raise ValueError(
       'probs must be probabilities, not logits, which sum to 1 over at least 2 '
-      'classes, [num_examples, num_classes] or [num_samples, num_examples, '
-      f'num_classes], got shape {probs.shape}.'
+      f'classes, [num_examples, num_classes], got shape {copy.shape}.'
     )
-  return probs if probs.ndim == 3 else probs[np.newaxis]
+  return copy
 
 
-def check_labels(labels: npt.ArrayLike, probs: np.ndarray) -> np.ndarray:
-  """Returns `labels` as integers `[num_examples]` that index into `probs`."""
-  labels = np.asarray(labels)
-  num_examples, num_classes = probs.shape[-2:]
+def checked(
+  probs: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns `probabilities`, and labels as integers `[num_examples]`."""
+  p, labels = probabilities(probs), np.asarray(labels)
+  num_examples, num_classes = p.shape
   good = labels.shape == (num_examples,) and labels.dtype.kind in 'iu'
   if not good or labels.min() < 0 or labels.max() >= num_classes:
     raise ValueError(
       f'labels must be integers in [0, {num_classes}) of shape '
       f'({num_examples},), got {labels.dtype} of shape {labels.shape}.'
     )
-  return labels
-
-
-def checked(
-  probs: npt.ArrayLike, labels: npt.ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the mean probabilities `[num_examples, num_classes]` and labels."""
-  samples = check_probs(probs)
-  return mean(samples), check_labels(labels, samples)
+  return p, labels
 
 
 def check_per_example(
@@ -65,18 +55,10 @@ def check_per_example(
   return values
 
 
-def mean(samples: np.ndarray) -> np.ndarray:
-  """Returns the mean over samples, float64, `[num_examples, C]`."""
-  return samples.mean(axis=0, dtype=np.float64)
-
-
 def is_correct(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
   """Returns for each example whether the most probable class is its label.
 
   If several classes are equally probable, the first one is predicted.
-
-  Returns:
-    correct: booleans `[num_examples]`.
   """
   return confidence(probs, labels)[1]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy import typing as npt
 
 from bfl_tf.metrics import (
+  calibration,
   predictive,
+  ranking,
   regression,
   scores,
-  selective,
-  uncertainty,
 )
 
 
@@ -39,12 +39,12 @@ class Evaluation(NamedTuple):
   @property
   def entropy(self) -> np.ndarray:
     """The normalized entropy of each example."""
-    return uncertainty.normalized_entropy(self.probs)
+    return scores.normalized_entropy(self.probs)
 
   @property
   def mutual_information(self) -> np.ndarray:
     """The mutual information of each example and the weights, in nats."""
-    return uncertainty.mutual_information(self.probs, self.expected_entropy)
+    return scores.mutual_information(self.probs, self.expected_entropy)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +68,12 @@ class Score:
   best: str = ''
   compute: Callable[[Any], float] | None = None
   in_progress: bool = False
-  in_final: bool = False
+  in_final: bool = True
   is_plotted: bool = False
+
+
+def _of(function):
+  return lambda given: function(given.probs, given.labels)
 
 
 def _mean(name):
@@ -84,116 +88,78 @@ def _mean(name):
 def _ranking(name):
   def compute(given):
     correct = predictive.is_correct(given.probs, given.labels)
-    return selective.ranking_gain(getattr(given, name), correct)
+    return ranking.ranking_gain(getattr(given, name), correct)
 
   return compute
 
 
 _VARIANCE = 'variance; for classes, their sum'
 _GAIN = 'share of the gain of a perfect ranking'
-_EPSILON = Score(
-  'epsilon',
-  'epsilon of --privacy',
-  'when a client is added or removed',
-  'low',
-  in_progress=True,
-  in_final=True,
-)
+_EPSILON = Score('epsilon', 'epsilon of --privacy',
+                 'when a client is added or removed', 'low',
+                 in_progress=True)  # fmt: skip
 _OF_CHAIN = (
   Score('chain_effective_size', 'effective size of the chain',
-        'samples, median over weights', 'high', in_final=True),
+        'samples, median over weights', 'high'),
   Score('chain_r_hat', 'split R-hat of the chain', 'median over weights',
-        'low', in_final=True),
+        'low'),
 )  # fmt: skip
+_MAIN: dict[str, Any] = {'in_progress': True, 'is_plotted': True}
 TABLE = (
-  Score(
-    'accuracy',
-    'accuracy',
-    'fraction of test examples',
-    'high',
-    lambda given: scores.accuracy(given.probs, given.labels),
-    in_progress=True,
-    in_final=True,
-    is_plotted=True,
-  ),
-  Score('balanced_accuracy', 'balanced accuracy', 'mean recall', 'high',
-        in_final=True),
-  Score(
-    'nll',
-    'negative log likelihood',
-    'nats per example',
-    'low',
-    lambda given: scores.negative_log_likelihood(given.probs, given.labels),
-    in_progress=True,
-    in_final=True,
-    is_plotted=True,
-  ),
-  Score(
-    'ece',
-    'expected calibration error',
-    'fraction',
-    'low',
-    lambda given: scores.expected_calibration_error(
-      given.probs, given.labels, given.num_bins
-    ),
-    in_progress=True,
-    in_final=True,
-    is_plotted=True,
-  ),
-  Score(
-    'brier',
-    'Brier score',
-    'sum over classes',
-    'low',
-    lambda given: scores.brier_score(given.probs, given.labels),
-    in_progress=True,
-    in_final=True,
-  ),
+  Score('accuracy', 'accuracy', 'fraction of test examples', 'high',
+        _of(scores.accuracy), **_MAIN),
+  Score('balanced_accuracy', 'balanced accuracy', 'mean recall', 'high'),
+  Score('nll', 'negative log likelihood', 'nats per example', 'low',
+        _of(scores.negative_log_likelihood), **_MAIN),
+  Score('ece', 'expected calibration error', 'fraction', 'low',
+        lambda given: calibration.expected_calibration_error(
+          given.probs, given.labels, given.num_bins), **_MAIN),
+  Score('brier', 'Brier score', 'sum over classes', 'low',
+        _of(scores.brier_score), in_progress=True),
   Score('entropy', 'predictive entropy', 'fraction of log C', '',
-        _mean('entropy'), in_final=True),
+        _mean('entropy')),
   Score('aleatoric', 'aleatoric uncertainty', _VARIANCE, '',
-        _mean('aleatoric'), in_final=True),
+        _mean('aleatoric')),
   Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
-        _mean('epistemic'), in_progress=True, in_final=True),
+        _mean('epistemic'), in_progress=True),
   Score('mutual_information', 'mutual information', 'nats per example', '',
-        _mean('mutual_information'), in_final=True),
+        _mean('mutual_information')),
   Score('entropy_ranking', 'ranking by entropy', _GAIN, 'high',
-        _ranking('entropy')),
+        _ranking('entropy'), in_final=False),
   Score('aleatoric_ranking', 'ranking by aleatoric uncertainty', _GAIN,
-        'high', _ranking('aleatoric')),
+        'high', _ranking('aleatoric'), in_final=False),
   Score('epistemic_ranking', 'ranking by epistemic uncertainty', _GAIN,
-        'high', _ranking('epistemic')),
-  Score('recall_class', 'recall', 'fraction of the class', 'high',
-        in_final=True),
-  Score('lowest_accuracy', 'accuracy of the worst client', 'fraction', 'high',
-        in_final=True),
-  Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high'),
-  Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
+        'high', _ranking('epistemic'), in_final=False),
+  Score('recall_class', 'recall', 'fraction of the class', 'high'),
+  Score('lowest_accuracy', 'accuracy of the worst client', 'fraction', 'high'),
+  Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high',
+        in_final=False),
+  Score('mean_ece', 'mean calibration error of members', 'fraction', 'low',
+        in_final=False),
   _EPSILON,
   *_OF_CHAIN,
-  Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
+  Score('hypothesis_conflict', 'disagreement of members', 'fraction',
+        in_final=False),
 )  # fmt: skip
 REGRESSION = (
   Score('rmse', 'root mean squared error', 'unit of the label', 'low',
-        regression.rmse, in_progress=True, in_final=True, is_plotted=True),
+        regression.rmse, **_MAIN),
   Score('nll', 'negative log likelihood', 'nats per example', 'low',
-        regression.gaussian_nll, in_progress=True, in_final=True,
-        is_plotted=True),
+        regression.gaussian_nll, **_MAIN),
   Score('crps', 'ranked probability score (CRPS)', 'unit of the label',
-        'low', regression.crps, in_progress=True, in_final=True,
-        is_plotted=True),
+        'low', regression.crps, **_MAIN),
   Score('coverage_90', 'coverage of 90 % intervals', 'fraction', '',
-        lambda given: regression.coverage(given, 0.9),
-        in_progress=True, in_final=True),
+        lambda given: regression.coverage(given, 0.9), in_progress=True),
   Score('width_90', 'width of 90 % intervals', 'unit of the label', '',
-        lambda given: regression.width(given, 0.9), in_final=True),
+        lambda given: regression.width(given, 0.9)),
   Score('pit_error', 'calibration error (PIT)', 'fraction', 'low',
-        regression.pit_error, in_final=True),
-  Score('best_rmse', 'error of the best member', 'unit of the label', 'low'),
+        regression.pit_error),
+  Score('best_rmse', 'error of the best member', 'unit of the label', 'low',
+        in_final=False),
   Score('aleatoric', 'aleatoric uncertainty', _VARIANCE, '',
-        _mean('aleatoric'), in_final=True),
+        _mean('aleatoric')),
   Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
-        _mean('epistemic'), in_progress=True, in_final=True),
+        _mean('epistemic'), in_progress=True),
   _EPSILON,
   *_OF_CHAIN,
 )  # fmt: skip

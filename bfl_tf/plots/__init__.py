@@ -11,6 +11,9 @@ from bfl_tf.plots.calibration import (
   calibration_gap,
   confidence_histogram,
   member_confidence,
+  pit_bars,
+  pit_histogram,
+  predicted_numbers,
   reliability_bars,
   reliability_diagram,
   risk_curves,
@@ -19,4 +22,3 @@ from bfl_tf.plots.clients import partition, sizes
 from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep
 from bfl_tf.plots.dots import dots
 from bfl_tf.plots.drawing import draw_run
-from bfl_tf.plots.regression import pit_bars, pit_histogram, predicted_numbers

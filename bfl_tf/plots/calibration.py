@@ -1,4 +1,4 @@
-"""Figures of calibration: confidence compared with accuracy.
+"""Figures of calibration, of classes and of numbers.
 
 #### References
 
@@ -98,12 +98,12 @@ def confidence_histogram(
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
   axes = axes or canvas.panel((5.6, 4.2))
-  widths = np.diff(bins.edges)
+  bars: Any = {'width': 1 / num_bins, 'align': 'edge', 'ec': 'white'}
   lefts, total = bins.edges[:-1], read.labels.size
   # Wrong predictions are usually few and easier to read at the bottom.
   wrong, right = (bins.counts - bins.right) / total, bins.right / total
-  axes.bar(lefts, wrong, widths, align='edge', ec='white', **_WRONG)
-  axes.bar(lefts, right, widths, wrong, align='edge', ec='white', **_RIGHT)
+  axes.bar(lefts, wrong, **bars, **_WRONG)
+  axes.bar(lefts, right, bottom=wrong, **bars, **_RIGHT)
   for name, value, dashes in (
     ('Accuracy', bins.right.sum() / total, '-'),
     ('Mean confidence', read.probs.max(-1).mean(), '--'),
@@ -130,18 +130,13 @@ def member_confidence(
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
     confidence, correct = recorded.members(run_dir, group)
-    edges = np.linspace(0, 1, num_bins + 1)
-    width = 1 / num_bins
     for chosen, look, place in (
       (correct, _RIGHT, 0.29),
       (~correct, _WRONG, 0.71),
     ):
-      counts, _ = np.histogram(confidence[chosen], edges)
-      shift = place * width
-      axes.bar(
-        edges[:-1] + shift, counts / correct.size, 0.42 * width, ec='white',
-        **look,
-      )  # fmt: skip
+      counts, edges = np.histogram(confidence[chosen], num_bins, (0, 1))
+      x, width = edges[:-1] + place / num_bins, 0.42 / num_bins
+      axes.bar(x, counts / correct.size, width, ec='white', **look)
     title = f'{len(correct)} {_GROUPS.get(group, group)}'
     text = f'{title}: mean accuracy {correct.mean():.3f}'
     canvas.finish(axes, text, 'Confidence (probability)', '')
@@ -156,14 +151,9 @@ def calibration_gap(
 ) -> Figure:
   """Draws accuracy minus confidence by confidence [2].
 
-  Args:
-    runs: Run directories, as in `recorded.Runs`. The examples of all seeds are
-      joined.
-
-  Returns:
-    figure: One line per name, overconfident below 0, with the ECE in the
-      legend. Bins with less than a thousandth of the examples are not drawn,
-      because their noise would set the scale of the axis.
+  There is one line per name, overconfident below 0, with the ECE in the legend.
+  Bins with less than a thousandth of the examples are not drawn, because their
+  noise would set the scale of the axis.
   """
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
@@ -186,8 +176,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
   """Draws accuracy minus mean confidence of predictions above a confidence."""
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
-    curve = metrics.gap_above(probs, labels)
-    axes.plot(curve.thresholds, curve.gap, label=name, **style)
+    axes.plot(*metrics.gap_above(probs, labels), label=name, **style)
   canvas.finish(
     axes,
     'Calibration above a confidence',
@@ -213,3 +202,51 @@ def _lines_over_zero(runs, axes):
     )
     for (name, seeds), style in zip(results.items(), canvas.styles(results))
   ]
+
+
+def predicted_numbers(
+  run_dir: recorded.RunDir, axes: Axes | None = None
+) -> Figure:
+  """Draws predictive means with central 90 % intervals, by label."""
+  read = recorded.numeric_predictions(run_dir)
+  axes = axes or canvas.panel((5.0, 4.4))
+  half = metrics.half_width(0.9) * read.scale
+  axes.errorbar(
+    read.labels, read.mean, half, fmt='o', ms=3, lw=0.8, alpha=0.6,
+    c=canvas.BLUE, label='mean and 90% interval',
+  )  # fmt: skip
+  ends = [np.min(read.labels), np.max(read.labels)]
+  axes.plot(ends, ends, '--', c=canvas.GREY, label='prediction = label')
+  canvas.finish(axes, 'Predictions', 'Label', 'Prediction')
+  canvas.legend_of_lines(axes)
+  return canvas.figure_of(axes)
+
+
+def pit_histogram(
+  run_dir: recorded.RunDir, num_bins: int = 15, axes: Axes | None = None
+) -> Figure:
+  """Draws the histogram of P(prediction <= label).
+
+  It is flat if predictions are calibrated, U-shaped if they are overconfident,
+  and has a hump in the middle if they are underconfident.
+  """
+  values = metrics.pit(recorded.numeric_predictions(run_dir))
+  return pit_bars(np.histogram(values, num_bins, (0, 1))[0], axes)
+
+
+def pit_bars(counts: np.ndarray, axes: Axes | None = None) -> Figure:
+  """Draws the histogram of `pit_histogram` from its counts `[num_bins]`."""
+  axes = axes or canvas.panel((5.0, 4.0))
+  size = len(counts)
+  axes.bar(
+    np.arange(size) / size, counts * size / counts.sum(), 1 / size,
+    align='edge', color=canvas.SKY, ec='white',
+  )  # fmt: skip
+  axes.axhline(1, ls='--', c=canvas.GREY)
+  canvas.finish(
+    axes,
+    'Calibration: probability integral transform',
+    'P(prediction ≤ label)',
+    'Density',
+  )
+  return canvas.figure_of(axes)

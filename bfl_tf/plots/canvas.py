@@ -16,26 +16,14 @@ DPI = 150
 # Okabe and Ito's palette for color-blind readers, without its yellow, which is
 # too pale on white.
 PALETTE = (
-  '#0072B2',
-  '#D55E00',
-  '#009E73',
-  '#CC79A7',
-  '#E69F00',
-  '#56B4E9',
-  '#000000',
-)
+  '#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000',
+)  # fmt: skip
 # Only one solid line, because it hides lines below. Eight dashes and seven
 # colors have no common factor, so 56 lines differ.
 _DASHES = (
-  '-',
-  '--',
-  '-.',
-  ':',
-  (0, (7, 2)),
-  (0, (5, 2, 1, 2, 1, 2)),
-  (0, (2, 2)),
+  '-', '--', '-.', ':', (0, (7, 2)), (0, (5, 2, 1, 2, 1, 2)), (0, (2, 2)),
   (0, (9, 3, 2, 3)),
-)
+)  # fmt: skip
 _THICK, _THIN = 3.2, 1.4
 # With more lines, a legend inside the axes would hide them.
 _MOST_INSIDE = 6
@@ -100,17 +88,12 @@ def draw_seeds(
 ) -> None:
   """Draws the mean over seeds, and a band from the lowest to the highest.
 
-  Args:
-    x: `[num_points]`, horizontal coordinates.
-    scores: Scores of each point, one per seed; the number of seeds may differ
-      between points.
+  The scores of each point, one per seed, may differ in their number.
   """
   axes.plot(x, [np.mean(each) for each in scores], **style)
   if any(len(each) > 1 for each in scores):
-    lowest, highest = map(min, scores), map(max, scores)
-    axes.fill_between(
-      x, [*lowest], [*highest], color=style['color'], alpha=0.18, lw=0
-    )
+    ends = [min(each) for each in scores], [max(each) for each in scores]
+    axes.fill_between(x, *ends, color=style['color'], alpha=0.18, lw=0)
 
 
 def finish(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:

@@ -3,7 +3,7 @@
 `Groups` contains the run directories of each setting, one per seed, by name.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import math
 import re
 import textwrap
@@ -96,32 +96,17 @@ def personal_scores(groups: Groups) -> Figure:
   return canvas.figure_of(axes)
 
 
-def facets(groups: Groups, first: Collection[str] = ()) -> dict[str, Groups]:
+def facets(groups: Groups) -> dict[str, Groups]:
   """Divides many groups over several figures of at most eight groups each.
 
   Returns:
-    The groups of each figure by the end of its file name. The groups of a
-    figure have the same value of one flag, if such a flag exists.
+    The groups of each figure by the end of its file name.
   """
   if len(groups) <= _MOST:
     return {'': groups}
-  flags = [set(_BETWEEN.split(name)) for name in groups]
-  divisions = []
-  for flag in sorted({text.partition('=')[0] for text in flags[0]}):
-    parts: dict[str, Groups] = {}
-    for name, of_name in zip(groups, flags):
-      value = next((f for f in of_name if f.startswith(f'{flag}=')), '')
-      parts[f'_{value}'] = {**parts.get(f'_{value}', {}), name: groups[name]}
-    if '_' not in parts and 1 < max(map(len, parts.values())) <= _MOST:
-      divisions.append((flag not in first, len(parts), parts))
-  if divisions:
-    return min(divisions, key=lambda each: each[:2])[2]
   pairs = [*groups.items()]
-  starts = range(0, len(pairs), _MOST)
-  return {
-    f'_{number}': dict(pairs[start : start + _MOST])
-    for number, start in enumerate(starts, 1)
-  }
+  parts = [pairs[at : at + _MOST] for at in range(0, len(pairs), _MOST)]
+  return {f'_{number}': dict(part) for number, part in enumerate(parts, 1)}
 
 
 def _short(groups: Groups) -> tuple[Groups, str]:
@@ -132,12 +117,11 @@ def _short(groups: Groups) -> tuple[Groups, str]:
   cells = [
     [part.partition('=') for part in _BETWEEN.split(name)] for name in groups
   ]
-  flags = [[flag for flag, _, _ in cell] for cell in cells]
+  flags = {', '.join(flag for flag, _, _ in cell) for cell in cells}
   values = [', '.join(value for _, _, value in cell) for cell in cells]
-  is_grid = all(same == flags[0] for same in flags) and all(values)
-  if not is_grid or len({*values}) < len(values):
+  if len(flags) > 1 or not all(values) or len({*values}) < len(values):
     return groups, ''
-  return dict(zip(values, groups.values())), ', '.join(flags[0])
+  return dict(zip(values, groups.values())), flags.pop()
 
 
 def _one_legend(panels: Sequence[Axes], title: str) -> Figure:

@@ -57,22 +57,15 @@ def learning_curve(
     metric: A column of `metrics.csv`, or one column for each name; rounds
       without a value are omitted.
   """
-  read = recorded.named(runs).items()
-  columns = {
-    name: metric if isinstance(metric, str) else metric[name]
-    for name, _ in read
-  }
-  curves = {
-    name: recorded.metric_of_seeds(seeds, columns[name]) for name, seeds in read
-  }
+  read = recorded.named(runs)
+  columns = dict.fromkeys(read, metric) if isinstance(metric, str) else metric
   axes = axes or canvas.panel((6.0, 4.0))
-  styles = canvas.styles(curves)
-  for (name, (rounds, values)), style in zip(curves.items(), styles):
+  for (name, seeds), style in zip(read.items(), canvas.styles(read)):
+    rounds, values = recorded.metric_of_seeds(seeds, columns[name])
     # With many rounds, markers would hide the line.
     marker = 'o' if len(rounds) <= 25 else ''
     canvas.draw_seeds(axes, rounds, values, label=name, marker=marker, **style)
-  column = next(iter(columns.values()))
-  title, unit = title_and_unit(column)
+  title, unit = title_and_unit(next(iter(columns.values())))
   canvas.finish(
     axes, title, 'Communication round (0: before training)', unit or title
   )
@@ -149,29 +142,20 @@ def retention(
 
 
 def _retention_panel(axes, results, measure):
-  """Draws one line per name; the legend marks constant measures."""
-  flat = []
-  styles = canvas.styles(results)
-  for (name, seeds), style in zip(results.items(), styles):
+  """Draws one line per name."""
+  for (name, seeds), style in zip(results.items(), canvas.styles(results)):
     curves = [_retention(result, measure) for result in seeds]
-    if all(_is_flat(result, measure) for result in seeds):
-      flat.append(name)
     area = np.mean([curve.area for curve in curves])
     accuracy = np.stack([curve.accuracy for curve in curves], axis=-1)
     label = f'{name} (area {area:.3f})'
     canvas.draw_seeds(axes, curves[0].retained, accuracy, label=label, **style)
-  note = '\n'.join(f'{name}: the same for every example' for name in flat)
-  canvas.legend_below(axes, title=note or None, title_fontsize=8.5)
-
-
-def _is_flat(result, measure):
-  return np.ptp(result._asdict()[measure]) <= NO_SPREAD
+  canvas.legend_below(axes)
 
 
 def _retention(result, measure):
   correct = metrics.is_correct(result.probs, result.labels)
   uncertainty = result._asdict()[measure]
-  if _is_flat(result, measure):
+  if np.ptp(uncertainty) <= NO_SPREAD:
     uncertainty = np.zeros(correct.size)
   return metrics.retention_curve(uncertainty, correct)
 

@@ -18,24 +18,20 @@ def dots(
   title: str = '',
   targets: Mapping[str, float] | None = None,
   axes: Axes | None = None,
-  of: str = 'sites',
 ) -> Figure:
   """Draws a row of dots for each name, with the lowest score at the bottom.
 
-  Args:
-    targets: Value of a dashed line, by score; a solid line shows the mean.
-    of: Label that replaces the names if they are too many.
+  A solid line shows the mean of a score, and a dashed line its target.
   """
-  scores = list(dict.fromkeys(key for row in rows.values() for key in row))
+  scores = [*dict.fromkeys(key for row in rows.values() for key in row)]
   names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))
   height = 1.7 + 0.24 * min(len(names), _MAX_NAMES) + 0.2 * len(scores)
   axes = axes or canvas.panel((6.0, height))
   drawn = [value for row in rows.values() for value in row.values()]
   for at, (score, style) in enumerate(zip(scores, canvas.styles(scores))):
-    known = [
+    values, places = zip(*(
       (rows[n][score], i) for i, n in enumerate(names) if score in rows[n]
-    ]
-    values, places = zip(*known)
+    ))  # fmt: skip
     color, mean = style['color'], float(np.mean(values))
     # Larger hollow dots keep dots of equal scores visible.
     fill: dict[str, Any] = {'mfc': 'none', 'mew': 1.4} if at else {}
@@ -53,7 +49,7 @@ def dots(
     for text in axes.get_yticklabels():
       text.set_parse_math(False)  # A name may contain dollar signs.
   else:
-    axes.set_ylabel(f'{len(names)} {of}, by rank', fontsize=10)
+    axes.set_ylabel(f'{len(names)} sites, by rank', fontsize=10)
   axes.set_ylim(-0.7, len(names) - 0.3)
   below = -0.45 / (canvas.figure_of(axes).get_figheight() - 1)
   canvas.legend_below(axes, ncols=2, bbox_to_anchor=(0.5, below))

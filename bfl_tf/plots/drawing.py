@@ -9,7 +9,6 @@ from bfl_tf.plots import (
   clients,
   curves,
   recorded,
-  regression,
 )
 
 
@@ -26,8 +25,8 @@ def draw_run(
   }
   if recorded.is_numeric(run_dir):
     figures |= {
-      'predicted': regression.predicted_numbers(run_dir),
-      'pit': regression.pit_histogram(run_dir, num_bins),
+      'predicted': calibration.predicted_numbers(run_dir),
+      'pit': calibration.pit_histogram(run_dir, num_bins),
     }
   else:
     figures |= {

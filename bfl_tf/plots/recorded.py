@@ -65,12 +65,11 @@ def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
     return {path.resolve().name: [path]}
   if not isinstance(runs, Mapping):
     runs = {str(run): run for run in runs}
-  return {
-    str(name): [
-      *map(pathlib.Path, [of] if isinstance(of, str | os.PathLike) else of)
-    ]
+  listed = {
+    name: [of] if isinstance(of, str | os.PathLike) else of
     for name, of in runs.items()
   }
+  return {str(name): [*map(pathlib.Path, of)] for name, of in listed.items()}
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -109,30 +108,31 @@ def metric_of_seeds(
   """
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)
-  rounds = [each[:least] for each, _ in read]
-  for run, others in zip(run_dirs, rounds):
-    if not np.array_equal(others, rounds[0]):
+  rounds = read[0][0][:least]
+  for run, (others, _) in zip(run_dirs, read):
+    if not np.array_equal(others[:least], rounds):
       raise ValueError(
         f'{run} and {run_dirs[0]} have {name!r} at different rounds: runs of '
         'one setting must have the same rounds.'
       )
-  values = [each[:least] for _, each in read]
-  return rounds[0], np.stack(values, axis=-1)
+  return rounds, np.stack([values[:least] for _, values in read], axis=-1)
 
 
 def predictions(run_dir: RunDir) -> Predictions:
   """Reads predictions.npz."""
-  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
-  return Predictions(*_arrays(path, Predictions._fields))
+  arrays = files.read_npz(pathlib.Path(run_dir) / run_files.PREDICTIONS)
+  return Predictions(*(arrays[name] for name in Predictions._fields))
 
 
 def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
   """Reads predictions.npz of a run with numeric labels."""
-  names = (
-    'mean', 'labels', 'aleatoric_uncertainty', 'epistemic_uncertainty',
-  )  # fmt: skip
-  path = pathlib.Path(run_dir) / run_files.PREDICTIONS
-  return metrics.NumericEvaluation(*_arrays(path, names))
+  arrays = files.read_npz(pathlib.Path(run_dir) / run_files.PREDICTIONS)
+  return metrics.NumericEvaluation(
+    arrays['mean'],
+    arrays['labels'],
+    arrays['aleatoric_uncertainty'],
+    arrays['epistemic_uncertainty'],
+  )
 
 
 def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
@@ -150,16 +150,9 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
     confidence: `[num_members, num_examples]`, the largest probability.
     correct: `[num_members, num_examples]`, booleans.
   """
-  path = pathlib.Path(run_dir) / run_files.MEMBERS
-  confidence, correct = _arrays(
-    path, (f'confidence_{group}', f'correct_{group}')
-  )
-  return confidence, correct.astype(bool)
-
-
-def _arrays(path, names):
-  arrays = files.read_npz(path)
-  return [arrays[name] for name in names]
+  arrays = files.read_npz(pathlib.Path(run_dir) / run_files.MEMBERS)
+  correct = arrays[f'correct_{group}'].astype(bool)
+  return arrays[f'confidence_{group}'], correct
 
 
 def partition(run_dir: RunDir) -> Partition:

@@ -16,17 +16,10 @@ from bfl_tf.config.config import Config
 from bfl_tf.runs import Run, tables
 
 CONFIG = Config(
-  dataset='toys:blobs',
-  model='mlp',
-  variant='deterministic',
-  num_clients=3,
-  num_rounds=2,
-  num_workers=1,
-  calibration_fraction=0.2,
-  validation_split=0.1,
-  data_seed=7,
-  settings={'mlp.hidden_units': (4,)},
-)
+  dataset='toys:blobs', model='mlp', variant='deterministic', num_clients=3,
+  num_rounds=2, num_workers=1, calibration_fraction=0.2, validation_split=0.1,
+  data_seed=7, settings={'mlp.hidden_units': (4,)},
+)  # fmt: skip
 OWN_BIASES = {'client_parts': 'local_layers', 'local_layers.layers': '1/bias'}
 CHANGES = {
   'a': {},
@@ -90,13 +83,12 @@ def test_an_ensemble_is_loaded_reported_and_exported_as_a_run(folder, tmp_path):
   prediction = run.trained.predict(run.test.x)
   together = bfl_tf.load([folder / name for name in MEMBERS])
   expected, found = arrays(folder / 'e'), together.predict(run.test.x)
+  served = tf.saved_model.load(exporting.export(run.trained, tmp_path / 'out'))
+  of_graph = served.signatures['serving_default'](x=run.test.x)
   for name, values in prediction._asdict().items():
     assert values.tobytes() == expected[name].tobytes()
     assert values.tobytes() == found._asdict()[name].tobytes()
-  served = tf.saved_model.load(exporting.export(run.trained, tmp_path / 'out'))
-  for name, values in prediction._asdict().items():
-    of_graph = served.signatures['serving_default'](x=run.test.x)[name]
-    np.testing.assert_allclose(of_graph, values, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(of_graph[name], values, rtol=1e-4, atol=1e-7)
   held = run.trained.predict(run.calibration.x).probs
   fitted = metrics.fit_temperature(held, run.calibration.y)
   assert run.trained.temperature == pytest.approx(fitted)
@@ -132,7 +124,6 @@ def test_personal_models_of_runs_predict_together(folder, tmp_path):
 @pytest.mark.parametrize(
   'names, match',
   [
-    (['a', 'a'], 'the same run'),
     (['a', 'other_data'], '--data_seed'),
     (['a', 'iid_of_two'], '--num_clients'),
     (['a', 'own_b'], 'own_b is not usable'),

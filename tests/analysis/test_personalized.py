@@ -1,15 +1,18 @@
-"""Tests of personalized models and their prediction sets."""
+"""Tests of personalized models, their sets and projections."""
 
 import json
 import pathlib
 import shutil
 
+import binaries
 import numpy as np
 import pytest
+from scipy import optimize
 import site_data
+from tensorflow_probability import distributions as tfd
 import toys
 
-from bfl_tf import analysis, federation, metrics
+from bfl_tf import analysis, data, federation, metrics
 from bfl_tf.analysis import (
   exporting,
   loading,
@@ -19,18 +22,18 @@ from bfl_tf.analysis import (
   reports,
   site_statistics,
 )
+from bfl_tf.data import shares
 from bfl_tf.federation import engine
 from bfl_tf.runs import checkpoints
 
 
-def train(run_dir, run, epochs):
-  state = checkpoints.restore(run_dir)
-  return personalized.train(run, state, epochs)
+def train(run, epochs, rule=''):
+  return personalized.train(run, run.trained.state, epochs, rule)
 
 
 def keep(run_dir, run, epochs):
   """Trains and stores a model for each site; returns the rows by site."""
-  own = train(run_dir, run, epochs)
+  own = train(run, epochs)
   kept = personalized.save(run_dir, run.trained, own, epochs)
   return {row['site']: row for row in reports.report(run, kept).sites}
 
@@ -110,15 +113,16 @@ def test_prediction_sets_from_too_few_examples_have_no_score(run):
   assert rows['north']['personalized_nll'] == pytest.approx(nll)
 
 
-def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
+def test_personalized_training_counts_only_examples_of_its_site(run):
   changes = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
   config = run.trained.config.replace(**changes)
   other = analysis.Trained(config, run.trained.task, run.trained.weights)
+  other.state = run.trained.state
   ours, theirs = (
-    {one.site: one.model for one in train(sites_run, each, 2)}
+    {one.site: one.model for one in train(each, 2)}
     for each in (run, run._replace(trained=other))
   )
-  assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
+  assert toys.same(ours, theirs)
 
 
 def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
@@ -129,7 +133,7 @@ def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
   }  # fmt: skip
   run_dir = site_data.execute(tmp_path, **pvi)
   run = loading.load_run(run_dir)
-  own = {one.site: one.model for one in train(run_dir, run, 10)}
+  own = {one.site: one.model for one in train(run, 10)}
   config = run.trained.config.replace(**{'pvi.damping': 1})
   experiment = federation.Experiment.build(config, dataset=run.dataset)
   state = checkpoints.restore(run_dir)
@@ -168,12 +172,8 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
 
 
 def test_the_folder_name_of_a_site_escapes_special_characters():
-  home = pathlib.Path('runs/x/sites/models')
-  for site, name in (
-    ('Zürich & Co', 'Zürich & Co'),
-    ('../a %', '%2E.%2Fa %25'),
-  ):
-    assert personalized.folder('runs/x', site) == home / name
+  assert personalized.folder('x', 'Zürich & Co').name == 'Zürich & Co'
+  assert personalized.folder('x', '../a %').name == '%2E.%2Fa %25'
 
 
 def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
@@ -189,7 +189,8 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
   counts, found = {}, reports.report(run)
   for site, rows in held.sites:
     prediction = trained.personal(site).predict(held.x[rows])
-    counts[site] = site_statistics.score_counts(prediction, held.y[rows], 'lac')
+    held_counts = site_statistics.HeldCounts.of(prediction, held.y[rows], 'lac')
+    counts[site] = held_counts.counts
   sets = prediction_sets.PredictionSets.of(counts, 1, 'lac')
   assert found.sets == sets
   for row, (site, rows) in zip(found.sites, test.sites, strict=True):
@@ -201,3 +202,93 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
   # The run fitted its temperature to the global model.
   with pytest.raises(ValueError, match='no fitted temperature'):
     reports.report(run, calibrated=True)
+
+
+def gaussian(mean, scale):
+  return toys.model([mean], scale)
+
+
+def divergence_of(name, center, candidate):
+  """Returns D(center, candidate) for Gaussians on the line."""
+  one, other = (
+    tfd.Normal(float(q.loc[0]), q.scale[0]) for q in (center, candidate)
+  )
+  if name == 'wasserstein':
+    return (one.loc - other.loc) ** 2 + (one.scale - other.scale) ** 2
+  if name == 'lp':
+    return one.kl_divergence(other)
+  return other.kl_divergence(one)
+
+
+@pytest.mark.parametrize('name', ['wasserstein', 'lp', 'llp'])
+def test_a_projection_minimizes_the_weighted_divergences(name):
+  global_posterior, own, weight = gaussian(0.0, 0.5), gaussian(2.0, 1.5), 0.3
+
+  def objective(values):
+    candidate = gaussian(values[0], np.exp(values[1]))
+    return float(
+      (1 - weight) * divergence_of(name, global_posterior, candidate)
+      + weight * divergence_of(name, own, candidate)
+    )
+
+  found = personalized.barycenter(name, global_posterior, own, weight)
+  best = optimize.minimize(objective, [0.5, 0.0], method='Nelder-Mead').x
+  assert found.loc[0] == pytest.approx(best[0], abs=2e-3)
+  assert found.scale[0] == pytest.approx(np.exp(best[1]), abs=2e-3)
+
+
+def test_a_site_with_other_labels_gets_its_own_posterior(sites_copy):
+  run_dir, run = sites_copy, loading.load_run(sites_copy)
+  own = train(run, 40, 'wasserstein')
+  kept = personalized.save(run_dir, run.trained, own, 40)
+  rows = {row['site']: row for row in reports.report(run, kept).sites}
+  odd = rows['odd']
+  assert odd['own_weight'] > 0.5
+  assert odd['personalized_accuracy'] > 0.7 > 0.3 > odd['accuracy']
+  # Without a projection, the model is the fine-tuned one.
+  plain = {one.site: one.model for one in train(run, 40)}
+  scored = personalized.PersonalizedModel('odd', plain['odd'], None)
+  (expected,) = (
+    row for row in reports.report(run, [scored]).sites if row['site'] == 'odd'
+  )
+  assert odd['fine_tuned_nll'] == expected['personalized_nll']
+  # A site without calibration examples has no projection.
+  rows = dict(run.calibration.sites)
+  others = np.concatenate([rows[site] for site in rows if site != 'odd'])
+  partly = run._replace(calibration=run.calibration.take(others))
+  models = train(partly, 1, 'wasserstein')
+  assert {one.site for one in models if one.fine_tuned is None} == {'odd'}
+  # Half of the 24 calibration examples choose the weight.
+  folder = personalized.folder(run_dir, 'odd')
+  stored = json.loads((folder / 'site.json').read_text('utf-8'))
+  assert stored['own_weight'] == odd['own_weight']
+  sets = json.loads((folder / 'conformal.json').read_text('utf-8'))
+  assert sets['num_examples'] == {'': 12}
+
+
+def test_test_examples_of_a_class_are_partitioned_like_training_examples():
+  y_train = np.array([0] * 10 + [1] * 4)
+  clients = [np.arange(7), np.arange(7, 12), np.arange(12, 14)]
+  y_test = np.array([0] * 20 + [1] * 4 + [2])
+  found = shares.test_clients(y_train, y_test, clients, seed=0)
+  counts = [
+    np.sum((found == k) & (y_test == c)) for c in (0, 1) for k in range(3)
+  ]
+  # Class 0: 7, 3, 0 training examples; class 1: 0, 2, 2; no client has class 2.
+  assert counts == [14, 6, 0, 0, 2, 2]
+  assert found[-1] == -1
+
+
+@pytest.mark.process
+def test_the_binary_writes_a_data_set_with_sites(tmp_path):
+  path = tmp_path / 'sites.npz'
+  flags = ['--dataset=digits', '--partition=dirichlet', '--num_clients=3']
+  (good, again) = binaries.drive(
+    'experiments.sites',
+    [[*flags, f'--output={path}']] * 2,
+    pathlib.Path(__file__).parents[1],
+  )
+  assert good[0] == 0 and again[0] == 2 and 'new file' in again[2]
+  dataset = data.load(str(path))
+  assert len(dataset.test.sites) == len(dataset.train.sites) == 3
+  assert dataset.test.y.size == data.load('digits').test.y.size

@@ -138,16 +138,13 @@ def test_the_event_is_the_rarer_class_unless_it_is_named():
     assert found.event == wanted
     rate = counts['a'].sum(1)[CLASSES.index(wanted)] / 100
     assert found.threshold == pytest.approx(rate, abs=1e-3)
-  for choice, classes, has_held in (
-    (risk.Risk('maybe'), CLASSES, True),
-    (risk.Risk(threshold=0.2), ('yes', 'no', 'maybe'), True),
-    (risk.Risk(recalibrate='platt'), CLASSES, False),
-    (risk.Risk('yes'), ('yes', 'no', 'maybe'), True),
+  for named, choice, classes in (
+    ('event', risk.Risk('maybe'), CLASSES),
+    ('risk_threshold', risk.Risk(threshold=0.2), ('yes', 'no', 'maybe')),
+    ('recalibrate', risk.Risk(recalibrate='platt'), CLASSES),
   ):
-    with pytest.raises(
-      ValueError, match=r'--event|--risk_threshold|--recalibrate'
-    ):
-      risk.check(choice, classes, has_held)
+    with pytest.raises(ValueError, match=f'--{named}'):
+      risk.check(choice, classes, False)
 
 
 def two_classes(folder, per_site=300):
@@ -167,9 +164,8 @@ def two_classes(folder, per_site=300):
 def run_dir(tmp_path_factory):
   folder = tmp_path_factory.mktemp('risk')
   config = site_data.config(two_classes(folder), final_num_mc_samples=16)
-  analysis_run = folder / 'run'
-  runs.Run(config, analysis_run, False, draw_plots=False).execute()
-  return analysis_run
+  runs.Run(config, folder / 'run', False, draw_plots=False).execute()
+  return folder / 'run'
 
 
 def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
@@ -260,17 +256,14 @@ def test_thresholds_by_class_survive_a_message_to_a_site(run_dir):
 
 def test_a_class_with_few_calibration_examples_is_in_every_set():
   probs = np.array([[0.9, 0.1]] * 8 + [[0.2, 0.8]])
-  counts = site_statistics.score_counts(
+  held = site_statistics.HeldCounts.of(
     analysis.Prediction(probs, *[probs[:, 0]] * 3), np.zeros(9, int), 'lac'
   )
   found = prediction_sets.PredictionSets.of(
-    {'a': counts}, 1, 'lac', classes=CLASSES
+    {'a': held.counts}, 1, 'lac', classes=CLASSES
   )
-  assert found.by == 'class' and found.num_examples == {
-    '': 9,
-    'no': 9,
-    'yes': 0,
-  }
+  assert found.by == 'class'
+  assert found.num_examples == {'': 9, 'no': 9, 'yes': 0}
   # Of nine scores, the threshold of 90 % is the largest; 95 % needs 19 scores.
   (low, none), (always, _) = (found.thresholds[name] for name in CLASSES)
   least = metrics.smallest_probability(low)

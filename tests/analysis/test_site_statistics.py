@@ -1,12 +1,16 @@
 """Tests of site statistics, whose sums give the scores of all examples."""
 
-import functools
+import pathlib
 
+import binaries
+import fake
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import metrics
-from bfl_tf.analysis import prediction_sets, site_statistics
+from bfl_tf.analysis import model, prediction_sets, site_statistics
+from bfl_tf.config.config import Config
 
 SETS = prediction_sets.PredictionSets(
   (0.9, 0.95), {'': (0.1, 0.14)}, {'': 99}, 1, 'lac'
@@ -26,10 +30,9 @@ def examples(size, num_classes=4, seed=0):
 def test_merged_statistics_give_the_scores_of_all_examples(parts, sets):
   probs, y = examples(200)
   rows = np.array_split(np.arange(200), parts)
-  whole = functools.reduce(
-    site_statistics.SiteStatistics.merge,
-    (site_statistics.SiteStatistics.of(probs[r], y[r], sets) for r in rows),
-  )
+  of = site_statistics.SiteStatistics.of
+  by_site = {str(k): of(probs[r], y[r], sets) for k, r in enumerate(rows)}
+  whole = site_statistics.merged(by_site)
   row = whole.row(sets)
   by_hand = {
     'num_examples': 200,
@@ -80,7 +83,7 @@ def test_statistics_of_real_examples_are_accepted(size):
   )
   for given, wanted in zip(found, like, strict=True):
     assert (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
-  found.merge(found).check(2 * size)
+  site_statistics.merged({'a': found, 'b': found}).check(2 * size)
   with pytest.raises(ValueError, match='its counts do not match'):
     found.check(size + 1)
 
@@ -103,3 +106,91 @@ def test_statistics_that_no_examples_can_have_are_rejected(name, value):
   found = site_statistics.SiteStatistics.of(*examples(50), SETS)
   with pytest.raises(ValueError, match='examples'):
     found._replace(**{name: value(getattr(found, name))}).check(50)
+
+
+def numbers(size, seed=0, scale=0.5):
+  """Returns predictions and labels; the true deviation is 1."""
+  rng = np.random.default_rng(seed)
+  mean, ones = rng.normal(size=size), np.ones(size)
+  labels = mean + rng.normal(size=size)
+  found = model.NumericPrediction(mean, scale * ones, scale**2 * ones, 0 * ones)
+  return found, labels
+
+
+def test_intervals_of_an_overconfident_model_reach_their_coverage_level():
+  held, test = numbers(2000), numbers(20_000, seed=1)
+  counts = site_statistics.HeldCounts.of(*held, prediction_sets.RESIDUAL).counts
+  sets = prediction_sets.PredictionSets.of(
+    {'': counts}, 1, prediction_sets.RESIDUAL
+  )
+  # The true quantiles are 1.645 and 1.960, in deviations twice as small.
+  assert sets.half_widths() == pytest.approx([3.29, 3.92], rel=0.05)
+  row = site_statistics.of(*test, sets).row(sets)
+  assert row['coverage_0.9'] == pytest.approx(0.9, abs=0.015)
+  assert row['width_0.9'] == pytest.approx(2 * sets.half_widths()[0] * 0.5)
+  few = prediction_sets.PredictionSets.of(
+    {'': counts * 0}, 1, prediction_sets.RESIDUAL
+  )
+  assert few.half_widths() == [np.inf, np.inf]
+
+
+def test_the_sums_of_two_sites_give_the_scores_of_all_examples():
+  predicted, labels = numbers(90)
+  parts = [
+    site_statistics.of(model.take(predicted, rows), labels[rows], None)
+    for rows in (slice(0, 30), slice(30, 90))
+  ]
+  scores = metrics.summarize(predicted.evaluation(labels))
+  names = 'rmse', 'nll', 'crps', 'pit_error'
+  expected = {'num_examples': 90} | {name: scores[name] for name in names}
+  whole = site_statistics.merged(dict(zip('ab', parts)))
+  assert whole.row(None) == pytest.approx(expected)
+  with pytest.raises(ValueError, match='counts'):
+    parts[0].check(31)
+  with pytest.raises(ValueError, match='loss'):
+    parts[0]._replace(loss=np.array(np.nan)).check(30)
+
+
+@pytest.fixture(scope='module')
+def run_dir(tmp_path_factory):
+  """A run on two sites whose labels are numbers."""
+  folder = tmp_path_factory.mktemp('numbers')
+  x, noise = np.random.default_rng(0).normal(size=[2, 200])
+  is_b = np.arange(200) % 2
+  y = 3 * x + is_b + 0.3 * noise
+  rows = zip(x, np.where(is_b, 'b', 'a'), y)
+  config = Config(
+    dataset=toys.write_table(folder / 'data.csv', [['x', 'site', 'y'], *rows]),
+    label_column='y', client_column='site', partition='natural',
+    num_workers=1, num_clients=2, likelihood='gaussian', model='logistic',
+    num_rounds=10, local_epochs=10, client_learning_rate=0.05,
+    calibration_fraction=0.3,
+  )  # fmt: skip
+  fake.train(folder / 'run', config)
+  return folder / 'run'
+
+
+@pytest.mark.process
+def test_the_binaries_report_and_predict_numeric_labels(run_dir, tmp_path):
+  root = pathlib.Path(__file__).parents[1]
+  flags = [f'--run={run_dir}', '--personalize_epochs=5']
+  flags += ['--projection=wasserstein']
+  ((code, _, error),) = binaries.drive('experiments.report', [flags], root)
+  assert code == 0, error
+  rows = toys.table(run_dir / 'sites/sites.csv')
+  assert [row['site'] for row in rows] == ['a', 'b']
+  assert all(0 < float(row['personalized_rmse']) < 1 for row in rows)
+  assert 'data:image' in (run_dir / 'sites/report.html').read_text('utf-8')
+
+  path = tmp_path / 'predictions.csv'
+  flags = [f'--input={run_dir.parent / "data.csv"}', f'--output={path}']
+  ((code, _, error),) = binaries.drive(
+    'experiments.predict', [[f'--run={run_dir}', *flags]], root
+  )
+  assert code == 0, error
+  first, *_ = toys.table(path)
+  sets = prediction_sets.read(run_dir)
+  half = sets.half_widths()[0] * float(first['standard_deviation'])
+  assert float(first['guaranteed_low_0.9']) == pytest.approx(
+    float(first['prediction']) - half, abs=1e-4
+  )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import data
-from bfl_tf.data import preprocessing, shares, unlabeled
+from bfl_tf.data import preprocessing, unlabeled
 
 HEADER = ['ash', 'site', 'hue', 'label']
 
@@ -79,13 +79,6 @@ def test_a_table_may_have_no_sites_and_columns_may_be_ignored(tmp_path):
   assert len(dataset.test.y) == 12
 
 
-@pytest.mark.parametrize('name', ['a|b', '=1+1', '-ve', '@a', '-1+A1'])
-def test_an_invalid_class_name_is_rejected(tmp_path, name):
-  lines = [*rows(labels=('c', '-', name))]
-  with pytest.raises(ValueError, match=re.escape(repr(name))):
-    load(write(tmp_path, lines))
-
-
 @pytest.mark.parametrize(
   'labels, names',
   [
@@ -152,11 +145,9 @@ def test_missing_values_and_categories_are_encoded(tmp_path):
   )
   bad = [['', 'ward', '3.5', 'q'], *new, ['1', 'roof', 'ten', 'r']]
   path = write(tmp_path, bad, 'bad.csv', header)
-  with pytest.raises(ValueError) as error:
+  named = "'ten' in row 5.*'roof'.*column 'sex' has '' in row 2"
+  with pytest.raises(ValueError, match=named):
     data.rows_like(path, dataset.features)
-  assert str(error.value).count('row ') == 3
-  for named in ("column 'sex' has '' in row 2", "'roof'", "'ten' in row 5"):
-    assert re.search(named, str(error.value))
 
 
 def test_specified_categorical_columns_may_have_rare_categories(tmp_path):
@@ -182,15 +173,6 @@ def change(row, column, text):
   return lines
 
 
-def test_a_built_in_data_set_may_have_a_calibration_share():
-  whole = data.load('digits')
-  dataset = data.load('digits', calibration_fraction=0.25)
-  assert len(dataset.calibration.y) == round(0.25 * len(whole.train.y))
-  np.testing.assert_array_equal(whole.train.x[dataset.rows], dataset.train.x)
-  with pytest.raises(ValueError, match='calibration_fraction'):
-    shares.take(dataset, 'calibration', 'calibration_fraction', 0.1)
-
-
 # Lines of a table and flags, by a pattern of the error.
 BAD = {
   "column 'hue' .*'forty' in row 6": (change(4, 'hue', 'forty'), {}),
@@ -214,6 +196,10 @@ BAD = {
 
 
 def test_invalid_tables_raise_an_error_that_names_the_cause(tmp_path):
+  for name in ('a|b', '=1+1', '-ve', '@a', '-1+A1'):
+    path = write(tmp_path, rows(labels=('c', '-', name)))
+    with pytest.raises(ValueError, match=re.escape(repr(name))):
+      load(path)
   for named, (lines, options) in BAD.items():
     path = write(tmp_path, lines, header=options.pop('header', HEADER))
     with pytest.raises(ValueError, match=named):

@@ -81,16 +81,13 @@ def test_a_finding_is_named(tmp_path, kind):
   assert not findings(tmp_path, columns, quiet_data=True)
 
 
-def test_a_usual_table_has_no_finding(tmp_path):
-  assert not findings(tmp_path, table())
-
-
 @pytest.mark.parametrize('name', ['wine', 'breast_cancer', 'digits'])
 def test_real_tables_have_no_finding(tmp_path, name):
   real = getattr(datasets, f'load_{name}')()
   columns = {f'c{number}': [*x] for number, x in enumerate(real.data.T)}
   columns['label'] = [*real.target]
   assert not findings(tmp_path, columns, client_column='')
+  assert not findings(tmp_path, table())
 
 
 def test_copies_of_a_row_stay_in_one_share(tmp_path):

@@ -103,7 +103,7 @@ BAD = {
   "'label' has the number '0,5'.*--decimal": (
     {'label': ['"0,5"', '"1,5"']}, {},
   ),
-  "column 'agee'.*--missing_values=agee:9": (
+  "column 'agee', which --missing_values": (
     {}, {'missing_values': ('agee:9',)},
   ),
   '--min_site_examples=2: .*no site': ({}, {'min_site_examples': 2}),

@@ -21,12 +21,8 @@ def save(folder, images):
   return path
 
 
-def random_images(*shape):
-  return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-
-
 def four_arrays():
-  x = random_images(6, 8, 8, 1)
+  x = np.random.default_rng(0).integers(0, 256, [6, 8, 8, 1]).astype(np.uint8)
   return x, np.arange(6) % 2, x, np.arange(6) % 2
 
 
@@ -41,7 +37,7 @@ def test_every_kind_of_data_set_gives_its_training_inputs(
   assert np.array_equal(load('digits', like), data.load('digits').train.x)
   wine = data.load('wine')
   assert np.array_equal(load('wine', wine), wine.train.x)
-  images = random_images(5, 8, 8)  # Without channels and labels.
+  images = four_arrays()[0][..., 0]  # Without channels and labels.
   assert np.array_equal(load(save(tmp_path, images), like)[..., 0], images)
   monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
   for function in ('four_arrays', 'a_dataset'):
@@ -54,11 +50,12 @@ def test_halved_images_equal_those_computed_by_hand(tmp_path):
   row = np.array([10, 20, 40, 80, 160, 240], np.uint8)
   images = np.tile(row, (1, 6, 1))
   resized = load(save(tmp_path, images), clients(3, 3, 1), resize=True)
-  exact = [
-    (3 * 10 + 3 * 20 + 40) / 7,  # 18.57
-    (20 + 3 * 40 + 3 * 80 + 160) / 8,  # 67.5
-    (80 + 3 * 160 + 3 * 240) / 7,  # 182.86
-  ]
+  sums = (
+    3 * 10 + 3 * 20 + 40,
+    20 + 3 * 40 + 3 * 80 + 160,
+    80 + 3 * 160 + 3 * 240,
+  )
+  exact = np.array(sums) / [7, 8, 7]
   assert resized.dtype == np.uint8
   assert np.all(np.abs(resized[0, :, :, 0] - exact) <= 0.5)
 

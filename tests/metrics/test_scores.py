@@ -2,62 +2,55 @@
 
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
-from scipy import special
+from sklearn import metrics as sk_metrics
 
 from bfl_tf import metrics
 
 PROBS = np.array([[0.7, 0.3], [0.35, 0.65], [0.9, 0.1]])
 LABELS = np.array([0, 0, 1])
-# Two samples whose mean is PROBS.
-SAMPLED = np.stack([PROBS + [[0.1, -0.1]], PROBS - [[0.1, -0.1]]])
+P = [[0.5, 0.5]]
 
 
-def draw(seed, num_samples=5, num_examples=40, num_classes=4):
+def draw(seed, num_examples=40, num_classes=4):
   rng = np.random.default_rng(seed)
-  shape = (num_samples, num_examples)
-  probs = rng.dirichlet(np.full(num_classes, 0.5), shape)
+  probs = rng.dirichlet(np.full(num_classes, 0.5), num_examples)
   return probs, rng.integers(0, num_classes, num_examples)
 
 
 def summarize(probs, labels, **options):
-  samples = np.asarray(probs, np.float64)
-  entropy = -np.sum(special.xlogy(samples, samples), -1)
-  return metrics.summarize(
-    metrics.Evaluation(
-      probs,
-      labels,
-      metrics.aleatoric_uncertainty(probs),
-      metrics.epistemic_uncertainty(probs),
-      entropy.mean(0) if samples.ndim == 3 else entropy,
-      **options,
-    )
-  )
+  variance = (probs * (1 - probs)).sum(-1, dtype=np.float64)
+  parts = 0.7 * variance, 0.3 * variance, 0 * variance
+  return metrics.summarize(metrics.Evaluation(probs, labels, *parts, **options))
 
 
-@pytest.mark.parametrize('probs', [PROBS, SAMPLED], ids=['rank2', 'rank3'])
-def test_scores_match_hand_computed_values(probs):
+def test_scores_match_hand_computed_values():
   nll = -(math.log(0.7) + math.log(0.35) + math.log(0.1)) / 3
   brier = (2 * 0.3**2 + 2 * 0.65**2 + 2 * 0.9**2) / 3
   # Five bins: confidences 0.65 (wrong), 0.7 (right), 0.9 (wrong).
   ece = (abs(0.5 - 0.675) * 2 + abs(0 - 0.9)) / 3
-  assert metrics.accuracy(probs, LABELS) == pytest.approx(1 / 3)
-  assert metrics.negative_log_likelihood(probs, LABELS) == pytest.approx(nll)
-  assert metrics.brier_score(probs, LABELS) == pytest.approx(brier)
-  got = metrics.expected_calibration_error(probs, LABELS, num_bins=5)
+  assert metrics.accuracy(PROBS, LABELS) == pytest.approx(1 / 3)
+  assert metrics.negative_log_likelihood(PROBS, LABELS) == pytest.approx(nll)
+  assert metrics.brier_score(PROBS, LABELS) == pytest.approx(brier)
+  got = metrics.expected_calibration_error(PROBS, LABELS, num_bins=5)
   assert got == pytest.approx(ece)
-
-
-def test_a_label_of_probability_0_has_the_nll_of_min_probability():
+  # A label of probability 0 has the NLL of the smallest probability.
   got = metrics.negative_log_likelihood([[1.0, 0.0]], [1])
-  assert got == pytest.approx(-math.log(metrics.MIN_PROBABILITY))
   assert got == pytest.approx(87.3365, abs=1e-4)
 
 
-@settings(max_examples=50, deadline=None)
+def test_entropies_match_hand_computed_values():
+  probs = [[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0]]
+  got = metrics.normalized_entropy(probs)
+  np.testing.assert_allclose(got, [1, 0, math.log(2) / math.log(4)])
+  # Samples with the first mean are one-hot, and those with the second equal it.
+  found = metrics.mutual_information([P[0], P[0]], [0, np.log(2)])
+  np.testing.assert_allclose(found, [np.log(2), 0], atol=1e-12)
+
+
 @given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 30))
 def test_scores_are_in_range_and_ignore_the_order_of_examples(seed, num_bins):
   probs, labels = draw(seed)
@@ -68,7 +61,7 @@ def test_scores_are_in_range_and_ignore_the_order_of_examples(seed, num_bins):
   assert 0 <= scores['mutual_information'] <= np.log(probs.shape[-1])
   assert scores['nll'] >= 0
   order = np.random.default_rng(seed).permutation(labels.size)
-  again = summarize(probs[:, order], labels[order], num_bins=num_bins)
+  again = summarize(probs[order], labels[order], num_bins=num_bins)
   assert again == pytest.approx(scores, rel=1e-12, abs=1e-15)
 
 
@@ -76,10 +69,7 @@ def test_float32_scores_are_computed_in_float64():
   probs, labels = draw(1)
   narrow = probs.astype(np.float32)
   wide = summarize(narrow.astype(np.float64), labels)
-  assert summarize(narrow, labels) == pytest.approx(wide, rel=1e-12)
-
-
-P = [[0.5, 0.5]]
+  assert summarize(narrow, labels) == pytest.approx(wide, rel=1e-6)
 
 
 def summarize_with(**changes):
@@ -91,7 +81,7 @@ def summarize_with(**changes):
 INVALID = [
   ('probs', lambda: metrics.accuracy([0.5, 0.5], [0])),
   ('probs', lambda: metrics.accuracy([[np.nan, 1.0]], [0])),
-  ('probs', lambda: metrics.epistemic_uncertainty([[0.5, 0.6]])),
+  ('probs', lambda: metrics.normalized_entropy([[0.5, 0.6]])),
   ('labels', lambda: metrics.accuracy(P, [0.0])),
   ('labels', lambda: metrics.accuracy(P, [2])),
   ('epistemic', lambda: summarize_with(epistemic=[0.1, 0.1])),
@@ -114,12 +104,6 @@ def test_scores_of_predictions_that_are_not_finite_are_nan(name):
   assert np.isnan(list(scores.values())).all()
 
 
-def test_mutual_information_matches_hand_computed_values():
-  probs = np.float64([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
-  found = metrics.mutual_information(probs, [0, np.log(2)])
-  np.testing.assert_allclose(found, [np.log(2), 0], atol=1e-12)
-
-
 def test_find_returns_the_score_of_a_column():
   for column, name in (
     ('validation_nll', 'nll'),
@@ -129,3 +113,47 @@ def test_find_returns_the_score_of_a_column():
   ):
     assert metrics.find(column).name == name
   assert metrics.find('train_seconds') is None
+
+
+@pytest.mark.parametrize(
+  'labels, recall, balanced',
+  [([0, 0, 0, 1], [1, 0], 0.5), ([0, 0, 0, 0], [1, np.nan], 1)],
+)
+def test_a_rare_class_counts_and_an_absent_one_does_not(
+  labels, recall, balanced
+):
+  probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+  np.testing.assert_array_equal(metrics.per_class_recall(probs, labels), recall)
+  assert metrics.balanced_accuracy(probs, labels) == balanced
+
+
+@pytest.mark.parametrize(
+  'sizes, expected',
+  [
+    ([96, 4], 'class 1 is 4.0 % of the examples'),
+    ([80, 20], None),
+    # With a hundred classes of 1 % each, no class is rare.
+    ([10] * 100, None),
+  ],
+)
+def test_imbalance_describes_the_rarest_class(sizes, expected):
+  labels = np.repeat(np.arange(len(sizes)), sizes)
+  assert metrics.imbalance(labels, range(len(sizes))) == expected
+
+
+def test_one_against_rest_matches_hand_computed_values():
+  probs = np.array([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]])
+  auroc = metrics.one_against_rest(probs, np.array([0, 0, 1]))
+  # Class 0: 0.7 and 0.4 against 0.5. Class 1: 0.4 against 0.2 and 0.5.
+  np.testing.assert_allclose(auroc, [0.5, 0.5, np.nan])
+  probs, y = draw(0, 200, 3)
+  theirs = [sk_metrics.roc_auc_score(y == c, probs[:, c]) for c in range(3)]
+  np.testing.assert_allclose(metrics.one_against_rest(probs, y), theirs)
+
+
+def test_hypothesis_conflict_matches_hand_computed_values():
+  # Two models that differ on one of four examples.
+  assert metrics.hypothesis_conflict([[0, 1, 2, 2], [0, 1, 2, 0]]) == 0.25
+  # A third model differs on the first example: 1/4, 1/4 and 2/4 for the pairs.
+  classes = [[0, 1, 2, 2], [0, 1, 2, 0], [1, 1, 2, 2]]
+  assert metrics.hypothesis_conflict(classes) == pytest.approx(1 / 3)

@@ -9,41 +9,38 @@ from bfl_tf import metrics
 def test_selective_scores_match_hand_computed_values():
   found = metrics.selective([0.1, 0.2, 0.3, 0.4, 0.5], [1, 1, 0, 1, 1])
   # Risks are 0, 0, 1/3, 1/4, 1/5. A perfect ranking has 0 except for the last.
-  assert found.area == pytest.approx((1 / 3 + 1 / 4 + 1 / 5) / 5)
-  assert found.excess == pytest.approx((1 / 3 + 1 / 4) / 5)
-  assert found.accuracy_at == pytest.approx(3 / 4)
-  assert found.coverage_at == 2 / 5
+  assert found.aurc == pytest.approx((1 / 3 + 1 / 4 + 1 / 5) / 5)
+  assert found.excess_aurc == pytest.approx((1 / 3 + 1 / 4) / 5)
+  assert found.accuracy_at_80_coverage == pytest.approx(3 / 4)
+  assert found.coverage_at_5_risk == 2 / 5
   # Four of six are less than 80 %, so five examples are answered.
   found = metrics.selective(np.arange(6), [1, 1, 1, 1, 0, 1])
-  assert found.accuracy_at == pytest.approx(4 / 5)
+  assert found.accuracy_at_80_coverage == pytest.approx(4 / 5)
   # A risk of 5 % allows all thirty answers, but not ten.
   found = metrics.selective(np.arange(30), np.arange(30) != 9)
-  assert found.coverage_at == 1
+  assert found.coverage_at_5_risk == 1
 
 
 @pytest.mark.parametrize('count', [20, 960])
 def test_a_risk_equal_to_the_limit_is_allowed(count):
   # In floating point 1 - 0.95 is above 0.05.
   found = metrics.selective(np.zeros(count), np.arange(count) % 20 > 0)
-  assert found.coverage_at == 1
+  assert found.coverage_at_5_risk == 1
 
 
 def test_tied_examples_are_all_answered_or_all_referred():
   uncertainty = np.repeat([0.1, 0.2, 0.3], [9, 10, 1])
   found = metrics.selective(uncertainty, np.arange(20) % 10 < 9)
-  assert found.coverage_at == pytest.approx(9 / 20)
-  assert found.accuracy_at == pytest.approx(18 / 19)
+  assert found.coverage_at_5_risk == pytest.approx(9 / 20)
+  assert found.accuracy_at_80_coverage == pytest.approx(18 / 19)
 
 
-def test_coverage_is_0_if_every_answer_is_wrong():
-  assert metrics.selective([0.1, 0.2], [0, 0]).coverage_at == 0
-
-
-def test_an_uninformative_ranking_has_the_error_rate_as_area():
+def test_rankings_without_information_or_answers():
+  assert metrics.selective([0.1, 0.2], [0, 0]).coverage_at_5_risk == 0
   correct = np.arange(100) % 4 > 0
-  found = metrics.selective(np.zeros(100), correct)
-  assert found.area == pytest.approx(0.25)
-  assert metrics.selective(1.0 - correct, correct).excess == 0
+  # The area is the error rate.
+  assert metrics.selective(np.zeros(100), correct).aurc == pytest.approx(0.25)
+  assert metrics.selective(1.0 - correct, correct).excess_aurc == 0
 
 
 @pytest.mark.parametrize(

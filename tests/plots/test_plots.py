@@ -18,14 +18,14 @@ ACCURACY = ['0.1', '', '0.4', '', '0.7']
 def make_run(path):
   path.mkdir()
   rng = np.random.default_rng(0)
-  probs = rng.dirichlet(np.full(3, 0.5), (4, 60))
+  probs = rng.dirichlet(np.full(3, 0.5), 60)
   np.savez(
     path / 'predictions.npz',
     labels=rng.integers(0, 3, 60),
-    probs=probs.mean(axis=0),
+    probs=probs,
     normalized_entropy=metrics.normalized_entropy(probs),
-    aleatoric_uncertainty=metrics.aleatoric_uncertainty(probs),
-    epistemic_uncertainty=metrics.epistemic_uncertainty(probs),
+    aleatoric_uncertainty=rng.random(60),
+    epistemic_uncertainty=np.zeros(60),
   )
   scores = [[r, a, a, a, 2.0] for r, a in enumerate(ACCURACY)]
   header = ['round', 'accuracy', 'nll', 'ece', 'train_loss']
@@ -67,15 +67,14 @@ def test_seeds_of_a_name_are_drawn_as_mean_and_band(run_dir, tmp_path):
 
 
 def test_calibration_gap_above_a_threshold_matches_hand_computed_values():
-  curve = metrics.gap_above(PROBS, LABELS, 11)
-  np.testing.assert_allclose(curve.thresholds, np.arange(11) / 10)
-  assert curve.counts.tolist() == [4] * 6 + [3, 3, 1, 1, 0]
+  thresholds, gap = metrics.gap_above(PROBS, LABELS, 11)
+  np.testing.assert_allclose(thresholds, np.arange(11) / 10)
   # Of all, 2 of 4 are right at mean confidence 0.7125; of three, 2 at 0.7667.
-  np.testing.assert_allclose(curve.gap[:6], 0.5 - 0.7125)
-  np.testing.assert_allclose(curve.gap[6:8], 2 / 3 - 2.3 / 3)
-  np.testing.assert_allclose(curve.gap[8:10], 0.1)
-  assert np.isnan(curve.gap[10])
-  assert curve.gap[0] == pytest.approx(-metrics.overconfidence(PROBS, LABELS))
+  np.testing.assert_allclose(gap[:6], 0.5 - 0.7125)
+  np.testing.assert_allclose(gap[6:8], 2 / 3 - 2.3 / 3)
+  np.testing.assert_allclose(gap[8:10], 0.1)
+  assert np.isnan(gap[10])
+  assert gap[0] == pytest.approx(-metrics.overconfidence(PROBS, LABELS))
 
 
 def test_draw_run_writes_every_figure(run_dir):

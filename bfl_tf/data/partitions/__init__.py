@@ -7,12 +7,9 @@ empty. A partition raises a ValueError if its constraints cannot be satisfied.
 The bounds of settings, and `num_clients`, are checked before the call.
 """
 
-from bfl_tf.data.partitions.class_split import class_split
 from bfl_tf.data.partitions.dirichlet import dirichlet
-from bfl_tf.data.partitions.iid import iid
-from bfl_tf.data.partitions.interest import interest
-from bfl_tf.data.partitions.label_quantity import label_quantity
-from bfl_tf.data.partitions.natural import natural
+from bfl_tf.data.partitions.preferences import interest, label_quantity
+from bfl_tf.data.partitions.simple import class_split, iid, natural
 from bfl_tf.data.partitions.splitting import checked, counts, hold_out
 from bfl_tf.data.partitions.step import shards, step
 

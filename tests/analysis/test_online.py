@@ -3,16 +3,81 @@
 import pathlib
 
 import binaries
-import made
+import fake
+import numpy as np
 import pytest
 import toys
 
-from bfl_tf import runs
+from bfl_tf import runs, seeds
 from bfl_tf.analysis import online
 from bfl_tf.config.config import Config
 from bfl_tf.federation import engine
 
 _TRAINS = engine.Local
+SETTINGS = {
+  'client_parts': ('swag',),
+  'pooling': 'product',
+  'swag.rank': 2,
+  'swag.period': 1,
+  'batch_size': 150,
+  'local_epochs': 4,
+  'num_rounds': 1,
+  # The random updates below are far from the broadcast.
+  'max_update_norm': 0.0,
+  'server_parts': ('store_updates',),
+}
+
+
+def built(**changes):
+  return toys.experiment(**SETTINGS | changes)
+
+
+def replies(experiment, state, clients, change=0):
+  """Yields updates whose scales and factors differ between clients."""
+  for client in clients:
+    _, update = fake.reply(experiment, state, client)
+    rng = seeds.generator(0, 'made', client, change)
+    model = update.model
+    size = model.loc.size
+    rank = experiment.plan.result_spec.model.factor.shape[0]
+    drawn = {
+      'loc': rng.normal(size=size),
+      'scale': rng.uniform(0.1, 1.0, size),
+      'factor': rng.normal(0, 0.3, [rank, size]),
+      'buffers': rng.uniform(1, 2, model.buffers.size),
+    }
+    drawn = {name: np.float32(value) for name, value in drawn.items()}
+    yield client, update._replace(model=model._replace(**drawn))
+
+
+class Engine(engine.Engine):
+  """An engine that replaces `engine.Local`."""
+
+  def __init__(self, change=0):
+    self.change = change
+
+  def __call__(self, experiment, state, clients):
+    return replies(experiment, state, clients, self.change)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_trained(monkeypatch, request):
+  if not request.node.get_closest_marker('process'):
+    monkeypatch.setattr(engine, 'Local', Engine)
+
+
+def played(experiment):
+  return toys.execute(experiment, 1, engine=Engine())[0]
+
+
+def without(experiment, client):
+  """Returns the state after one round without a client."""
+
+  @toys.Engine
+  def others(experiment, state, clients):
+    return replies(experiment, state, [k for k in clients if k != client])
+
+  return toys.execute(experiment, 1, engine=others)[0]
 
 
 @pytest.mark.parametrize(
@@ -27,8 +92,8 @@ _TRAINS = engine.Local
   ],
 )
 def test_the_result_depends_only_on_the_current_members(changes):
-  experiment = made.experiment(**changes)
-  whole, alone = made.played(experiment), made.without(experiment, 2)
+  experiment = built(**changes)
+  whole, alone = played(experiment), without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2))
   assert toys.same(removed.state.model, alone.model)
   assert removed.info['bytes_up'] == removed.info['bytes_down'] == 0
@@ -44,15 +109,6 @@ def test_the_result_depends_only_on_the_current_members(changes):
   assert toys.same(there_and_back.state.model, alone.model)
 
 
-def test_replacing_a_client_changes_only_its_update():
-  experiment = made.experiment()
-  before = made.played(experiment)
-  after = online.apply(experiment, before, online.Change('replace', 1))
-  ours, theirs = online.members(before), online.members(after.state)
-  assert not toys.same(ours[1].model, theirs[1].model)
-  assert all(toys.same(ours[k].model, theirs[k].model) for k in (0, 2, 3, 4, 5))
-
-
 @pytest.mark.parametrize(
   'changes',
   [
@@ -62,8 +118,8 @@ def test_replacing_a_client_changes_only_its_update():
   ],
 )
 def test_memories_and_slots_of_a_removed_client_are_removed(changes):
-  experiment = made.experiment(**changes)
-  whole, alone = made.played(experiment), made.without(experiment, 2)
+  experiment = built(**changes)
+  whole, alone = played(experiment), without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2)).state
   assert toys.same(removed.model, alone.model)
   assert toys.same(removed.memories, alone.memories)
@@ -75,17 +131,21 @@ def test_memories_and_slots_of_a_removed_client_are_removed(changes):
     assert toys.same(added.memories[client], memory)
 
 
-def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
+def test_a_replaced_client_trains_with_the_schedule_of_the_round(monkeypatch):
   """The client has the rates and epochs of the round, but its own seeds."""
   monkeypatch.setattr(engine, 'Local', _TRAINS)
-  experiment = made.experiment(
+  experiment = built(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
     min_local_epochs=2,
     local_epochs=9,
   )
   before, _ = toys.execute(experiment, 1, engine=_TRAINS())
   after = online.apply(experiment, before, online.Change('replace', 1)).state
-  ours, theirs = (online.members(state)[1] for state in (before, after))
+  members = [online.members(state) for state in (before, after)]
+  assert all(
+    toys.same(*(of[k].model for of in members)) for k in (0, 2, 3, 4, 5)
+  )
+  ours, theirs = (of[1] for of in members)
   assert not toys.same(ours.model, theirs.model)
   assert ours.trace.steps == theirs.trace.steps
   assert ours.trace.sum_rates == theirs.trace.sum_rates
