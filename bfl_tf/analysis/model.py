@@ -109,13 +109,16 @@ def _together(paths) -> Ensemble:
   """Returns the ensemble of runs, which must have the same data."""
   runs = [load(path) for path in paths]
   first, *_ = shared = [_data_of(*each) for each in zip(paths, runs)]
-  for path, run, own in zip(paths, runs, shared):
+  for number, (path, run, own) in enumerate(zip(paths, runs, shared)):
     differ = [k for k, value in own.items() if value != first[k]]
     if differ:
       raise ValueError(
         f'{path} and {paths[0]} have different {" and ".join(differ)}: an '
         'ensemble needs runs with the same data.'
       )
+    for other, before in zip(paths, runs[:number]):
+      if {*run_config.differences(run.config, before.config)} <= {'data_seed'}:
+        raise ValueError(f'{path} and {other} are the same run: remove one.')
     if run.needs_site and not all(each.has_personal_models for each in runs):
       raise ValueError(
         f'the global model of {path} is not usable, because its clients keep '

@@ -20,6 +20,8 @@ from bfl_tf.data import corruptions, names
 Row = dict[str, Any]
 # Scores that the run itself reports, of all test examples.
 _OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
+# Images with smaller maxima have another scale, such as digits from 0 to 16.
+_DARK = 128
 
 
 class OutOfDistribution(NamedTuple):
@@ -100,6 +102,13 @@ def evaluate(
       '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
   is_image = test.x.ndim == 4 and test.x.dtype == 'uint8'
+  if is_image:
+    largest = [int(x.max()) for x in (test.x, *(other.x for other in others))]
+    if min(largest) < _DARK:
+      remarks.append(
+        f'the largest pixel values of the sets are {largest}, but corruptions '
+        'and comparisons assume 255: do not interpret their scores'
+      )
   if corrupt and is_image and not trained.task.is_numeric:
     seed = trained.config.seed_of_data
     tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))

@@ -124,6 +124,7 @@ def test_personal_models_of_runs_predict_together(folder, tmp_path):
 @pytest.mark.parametrize(
   'names, match',
   [
+    (['a', 'a'], 'the same run'),
     (['a', 'other_data'], '--data_seed'),
     (['a', 'iid_of_two'], '--num_clients'),
     (['a', 'own_b'], 'own_b is not usable'),
