@@ -77,7 +77,7 @@ def cell(
   """
   overrides: dict[str, Any] = {
     'client_parts': _chain({_BALL_PART: ball, _NOISE_PART: noise}),
-    'projection.ball': ball or 'update',
+    **({'projection.ball': ball} if ball else {}),
     **({'gradient_noise.scale': noise} if noise else {}),
     'momentum.decay': momentum,
   }
