@@ -33,6 +33,7 @@ from bfl_tf.server.teacher_posteriors import Gaussian
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
+_MOMENTUM = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +90,6 @@ class Distil(Server):
     'Number of steps per SWA cycle; a value below 1 is a fraction of '
     'all steps.',
     gt=0,
-  )
-  momentum: float = setting(
-    0.9, "Momentum of the student's optimizer.", ge=0, lt=1
   )
   weight_decay: float = setting(
     1e-5, "Weight decay of the student's optimizer.", ge=0
@@ -158,7 +156,7 @@ class Distil(Server):
     """Returns the worker that trains students, one after another."""
     worker = tools.workers[0]
     training_config = training.TrainingConfig(
-      optimizer=training.SGD(self.momentum),
+      optimizer=training.SGD(_MOMENTUM),
       batch_size=self.batch_size,
       likelihood=worker.config.likelihood,
       weight_decay=self.weight_decay,

@@ -65,6 +65,8 @@ class Adam(Optimizer):
     1e-7, 'Constant added to the denominator for numerical stability.', gt=0
   )
 
+  name = 'adam'
+
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables) + zeros_like(variables)
 

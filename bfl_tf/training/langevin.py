@@ -25,6 +25,9 @@ from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training.optimizer import Optimizer, zeros_like
 
+# a and l.
+_DECAY, _DAMPING = 0.99, 1e-5
+
 
 @dataclasses.dataclass(frozen=True)
 class SGLD(Optimizer):
@@ -47,14 +50,7 @@ class SGLD(Optimizer):
 
 @dataclasses.dataclass(frozen=True)
 class PSGLD(SGLD):
-  """SGLD with RMSprop's preconditioner."""
-
-  decay: float = setting(
-    0.99, 'Decay rate of the averaged squared gradient.', ge=0, lt=1
-  )
-  damping: float = setting(
-    1e-5, 'Constant added to the denominator for numerical stability.', gt=0
-  )
+  """SGLD with RMSprop's preconditioner, with the constants of Li et al."""
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables)
@@ -63,9 +59,9 @@ class PSGLD(SGLD):
     spread = _spread(step, self.temperature)
     noisy = _noisy(variables, gradients, step)
     for (variable, gradient, noise), slot in zip(noisy, slots):
-      square = self.decay * slot + (1.0 - self.decay) * tf.square(gradient)
+      square = _DECAY * slot + (1.0 - _DECAY) * tf.square(gradient)
       slot.assign(square)
-      inverse = 1.0 / (self.damping + tf.sqrt(square))
+      inverse = 1.0 / (_DAMPING + tf.sqrt(square))
       variable.assign_sub(
         step.learning_rate * inverse * gradient
         - spread * tf.sqrt(inverse) * noise

@@ -35,15 +35,17 @@ from bfl_tf import weights
 from bfl_tf.declare.settings import setting
 from bfl_tf.startup import tf
 from bfl_tf.training import first_order, objectives
+from bfl_tf.training.optimizer import Optimizer
 
 # Largest number of weights with a full covariance.
 MOST_WEIGHTS = 2000
 
 
 @dataclasses.dataclass(frozen=True)
-class Laplace(objectives.Objective, first_order.Adam):
+class Laplace(objectives.Objective, Optimizer):
   """Adam, then a Laplace approximation."""
 
+  adam: first_order.Adam = first_order.Adam()  # noqa: RUF009
   prior_scale: float = setting(1.0, objectives.PRIOR_SCALE)
   curvature_samples: int = setting(
     10,
@@ -68,6 +70,9 @@ class Laplace(objectives.Objective, first_order.Adam):
   def has_full_covariance(self) -> bool:
     return self.covariance == 'full'
 
+  def slots(self, variables) -> list[tf.Variable]:
+    return self.adam.slots(variables)
+
   def apply(self, variables, slots, gradients, step) -> None:
     gradients = [
       gradient + (precision * variable - shift) / step.kl_examples
@@ -75,7 +80,7 @@ class Laplace(objectives.Objective, first_order.Adam):
         gradients, variables, step.prior
       )
     ]
-    super().apply(variables, slots, gradients, step)
+    self.adam.apply(variables, slots, gradients, step)
 
   def scales(self, slots, curvature, step) -> list[tf.Tensor]:
     return [
