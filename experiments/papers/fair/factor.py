@@ -69,9 +69,9 @@ def main(paths: Sequence[str]) -> None:
 def lines(rows: pandas.DataFrame) -> Iterator[str]:
   """Yields a table with means and standard errors over seeds.
 
-  An asterisk marks an NLL that differs significantly from that of the mean: a
-  two-sided t-test at 5 %, paired by seed, with Holm's correction for all tests
-  of the table.
+  Each cell has the values of the three predictions. An asterisk marks an NLL
+  that differs significantly from that of the mean: a two-sided t-test at 5 %,
+  paired by seed, with Holm's correction for all tests of the table.
   """
   own = dict(iter(rows.groupby('method', sort=False)))
   tests: dict[Any, float] = {
@@ -81,18 +81,25 @@ def lines(rows: pandas.DataFrame) -> Iterator[str]:
     for method, part in own.items()
     for mode in MODES[1:]
   }
-  passed = dict(zip(tests, significance.holm([*tests.values()])))
-  headers = [tables.SCORES[name][0] for name in (*_SCORES, *_DETECTION)]
-  yield f'| method | prediction | factor | {" | ".join(headers)} |'
-  yield '|' + '---|' * (len(headers) + 3)
+  passed = significance.holm([*tests.values()])
+  marks = {key: '*' for key, is_passed in zip(tests, passed) if is_passed}
+  names = (*_SCORES, *_DETECTION)
+  headers = ['method', 'factor', *(tables.SCORES[name][0] for name in names)]
+  yield f'| {" | ".join(headers)} |'
+  yield '|' + '---|' * len(headers)
   for method, part in own.items():
-    for mode in MODES:
-      cells = [_cell(part, name, mode) for name in (*_SCORES, *_DETECTION)]
-      cells[1] += '*' * bool(passed.get((method, mode)))
-      factors = part[f'factor_{mode}'] if mode != 'mean' else [0.0]
-      low, high = min(factors), max(factors)
-      factor = f'{low:g}' if low == high else f'{low:g} to {high:g}'
-      yield f'| {method} | {mode} | {factor} | {" | ".join(cells)} |'
+    cells = [method, '; '.join(_range(part[f'factor_{m}']) for m in MODES[1:])]
+    for name in names:
+      values = {mode: _cell(part, name, mode) for mode in MODES}
+      if name == 'nll':
+        values = {m: v + marks.get((method, m), '') for m, v in values.items()}
+      cells.append('; '.join(values.values()))
+    yield f'| {" | ".join(cells)} |'
+
+
+def _range(values) -> str:
+  low, high = values.min(), values.max()
+  return f'{low:g}' if low == high else f'{low:g} to {high:g}'
 
 
 def _cell(part, name, mode) -> str:
