@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bfl_tf import seeds, training
+from bfl_tf.training import langevin
 
 # The energy is w^2 / (2 s^2). Each of many w is a chain.
 CHAINS, STEPS, NUM_EXAMPLES = 20_000, 400, 50
@@ -48,11 +49,13 @@ def test_sgld_samples_have_the_variance_of_the_posterior(temperature):
   assert_variance(walk(training.SGLD(temperature), rate), expected)
 
 
-def test_psgld_samples_have_the_variance_of_the_posterior():
+def test_psgld_samples_have_the_variance_of_the_posterior(monkeypatch):
+  # The preconditioner stays where it is.
+  monkeypatch.setattr(langevin, '_DECAY', 1 - 1e-7)
   rate, damping = 0.01, 1e-5
   # In equilibrium, V is the second moment of the gradients.
   settled = (1 / SCALES / NUM_EXAMPLES)[:, np.newaxis]
-  optimizer = training.PSGLD(decay=1 - 1e-7, damping=damping)
+  optimizer = training.PSGLD()
   steps = rate / (damping + settled[:, 0])
   curvature = 1 / (SCALES**2 * NUM_EXAMPLES)
   expected = SCALES**2 / (1 - steps * curvature / 2)
