@@ -161,6 +161,7 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
   if not found.configs:
     _, reason = next(iter(found.refused.values()))
     raise ValueError(reason)
+  point.pop('task', None)
   for key in {*given.typed, *point} - used:
     # No combination selects the setting's method, so this raises an error.
     config_lib.Config.of({**given.fixed, **point}, typed=[key])

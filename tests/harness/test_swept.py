@@ -120,7 +120,7 @@ def test_specified_settings_that_no_config_uses_are_rejected():
   typed = ['proximal.weight']
   assert len(space(['client_parts=|proximal'], typed=typed).configs) == 2
   with pytest.raises(ValueError, match='proximal'):
-    space(['pooling=nwa|ws'], typed=typed)
+    space(['pooling=nwa|ws', 'task=configs/fair/iid.flags'], typed=typed)
 
 
 def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
