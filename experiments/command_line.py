@@ -10,9 +10,11 @@ import dataclasses
 import errno
 import functools
 import inspect
+import io
 import os
 import pathlib
 import re
+import select
 import signal
 import sys
 import traceback
@@ -75,6 +77,7 @@ def main(function: Callable[..., int | None]) -> None:
   Args:
     function: Function without parameters, or with one for positional arguments.
   """
+  encodable()
   takes_words = bool(inspect.signature(function).parameters)
 
   def body(arguments: Sequence[str]) -> int | None:
@@ -121,9 +124,30 @@ def main(function: Callable[..., int | None]) -> None:
   try:
     app.run(body, flags_parser=functools.partial(_parse, module))
   except BrokenPipeError:
+    if _is_read():
+      raise  # The error is from another pipe.
     # Python flushes the remaining output once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
+
+
+def encodable() -> None:
+  """Prints characters that the terminal cannot encode as escapes."""
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):
+      stream.reconfigure(errors='backslashreplace')
+
+
+def _is_read() -> bool:
+  """Returns whether the reader of the output, such as `head`, still runs."""
+  ends = select.poll()
+  try:
+    ends.register(sys.stdout.fileno(), select.POLLOUT)
+  except (AttributeError, OSError):  # stdout is None or has no descriptor.
+    return True
+  return not any(
+    event & (select.POLLERR | select.POLLHUP) for _, event in ends.poll(0)
+  )
 
 
 def _is_ours(error):

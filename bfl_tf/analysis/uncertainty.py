@@ -70,7 +70,6 @@ def evaluate(
   others: Sequence[OutOfDistribution],
   num_samples: int | None = None,
   num_examples: int = 0,
-  corrupt: bool = True,
 ) -> UncertaintyTables:
   """Runs all four parts of the evaluation."""
   trained, remarks = run.trained, []
@@ -101,17 +100,16 @@ def evaluate(
       'no temperature was fitted: this needs a run with '
       '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
-  is_image = test.x.ndim == 4 and test.x.dtype == 'uint8'
-  if is_image:
+  if test.x.ndim == 4 and test.x.dtype == 'uint8':
     largest = [int(x.max()) for x in (test.x, *(other.x for other in others))]
     if min(largest) < _DARK:
       remarks.append(
         f'the largest pixel values of the sets are {largest}, but corruptions '
         'and comparisons assume 255: do not interpret their scores'
       )
-  if corrupt and is_image and not trained.task.is_numeric:
-    seed = trained.config.seed_of_data
-    tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
+    if not trained.task.is_numeric:
+      seed = trained.config.seed_of_data
+      tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
   return UncertaintyTables(tables, tuple(remarks))
 
 

@@ -52,8 +52,9 @@ def read(
       # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [[*map(str.strip, row)] for row in lines if row] or [['']]
   except FileNotFoundError as error:
-    name, near = pathlib.Path(path), pathlib.Path(path).parent.glob('*.?sv')
-    hint = registry.hint(name.name, [each.name for each in near])
+    place = pathlib.Path(path)
+    known = [each.name for each in place.parent.glob('*.?sv')]
+    hint = registry.hint(place.name, known)
     raise ValueError(f'{where}: no such file.{hint}') from error
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{where} is not a .csv in UTF-8: {error}.') from error

@@ -52,12 +52,19 @@ class Answer(NamedTuple):
     """Reads a reply, which may be invalid."""
     if reply.has_error():
       return cls(refusal=messages.reason(reply.error))
-    tree = user_code.attempt(messages.unpack, reply.content)
-    found = user_code.attempt(lambda: (tree['client'], tree['data_summary']))
-    if isinstance(found, tuple) and [*map(type, found)] == [int, str]:
-      return cls(*found)
-    why = tree if isinstance(tree, BaseException) else found
-    return cls(refusal=f'its answer cannot be read: {stopping.clean(f"{why}")}')
+    answer = user_code.attempt(cls._read, reply)
+    if isinstance(answer, BaseException):
+      why = stopping.clean(user_code.describe(answer))
+      return cls(refusal=f'its answer cannot be read: {why}')
+    return answer
+
+  @classmethod
+  def _read(cls, reply) -> 'Answer':
+    tree = messages.unpack(reply.content)
+    client, text = tree['client'], tree['data_summary']
+    if type(client) is not int or type(text) is not str:
+      raise TypeError('client must be an integer and data_summary a text')
+    return cls(client, text)
 
 
 @dataclasses.dataclass

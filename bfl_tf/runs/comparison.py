@@ -173,11 +173,11 @@ def _of_score(groups, keys, score, every, others, margin):
     if np.isfinite(each).all() and (test := significance.student(each))
   }
   significant = _holm(others, {k: test.p_value for k, test in tested.items()})
-  same: dict[str, Any] = {
-    name: significance.equivalence(pairs[name], margin or 0.0)
-    for name in tested
-  }
-  equivalent = _holm(others, same)
+  if margin is not None:
+    same: dict[str, Any] = {
+      name: significance.equivalence(pairs[name], margin) for name in tested
+    }
+    equivalent = _holm(others, same)
   best = _among_best(groups, keys, score, values)
   for name, group in groups.items():
     row = {'setting': name, **{key: group.settings.get(key) for key in keys}}

@@ -225,9 +225,12 @@ class Run:
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
       evaluated = evaluation.evaluate(self._experiment, result, last)
-      # A server part replaces no score.
+      if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
+        raise stopping.StoppedError(
+          f'round {state.round}: a server part reports the column {taken}, '
+          'which is the name of a score: rename it.'
+        )
       row = {'round': state.round, **evaluated.scores, **info}
-      row |= evaluated.scores
       row['evaluate_seconds'] = time.perf_counter() - started
       if last:
         self._keep(evaluated)

@@ -62,6 +62,7 @@ STOPPED = """
 --pooling=own_things:Named --variant=flipout
 --weighting=own_things:Zero
 --server_parts=own_things:Raising
+--server_parts=own_things:Accurate
 """
 _SMALL = [
   '--num_rounds=1', '--num_clients=2', '--num_workers=1',

@@ -1,12 +1,14 @@
 """Tests of --help, --helpfull and --describe."""
 
+import io
 import re
+import sys
 
 import binaries
 import pytest
 
 from bfl_tf.config import catalog, config
-from experiments import describe, reproduce, signatures
+from experiments import command_line, describe, reproduce, signatures
 
 
 def printed(capsys, what):
@@ -31,3 +33,11 @@ def test_helpfull_has_every_setting_and_a_custom_class_is_described(capsys):
 
 def test_the_contracts_page_is_current():
   assert signatures.PAGE.read_text('utf-8') == signatures.page()
+
+
+def test_output_does_not_depend_on_the_terminals_encoding(monkeypatch):
+  out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+  monkeypatch.setattr(sys, 'stdout', out)
+  command_line.encodable()
+  print('1 ± 2', flush=True)
+  assert out.buffer.getvalue() == b'1 \\xb1 2\n'

@@ -76,7 +76,7 @@ def test_predictions_are_compared_with_the_mean_by_seed():
   columns |= {f'{n}_{mode}': [0.5] * 3 for n in names for mode in factor.MODES}
   columns |= {'factor_samples': [0.1, 0.2, 0.1], 'factor_linearized': [1] * 3}
   found = factor.lines(pandas.DataFrame({'method': 'laplace', **columns}))
-  *_, row = found
+  _, _, row, _, of_samples, _ = found
   # The standard error is the standard deviation 0.1 divided by sqrt(3).
   assert row.split(' | ')[:4] == [
     '| laplace',
@@ -84,6 +84,18 @@ def test_predictions_are_compared_with_the_mean_by_seed():
     '50.0 ± 0.0; 50.0 ± 0.0; 50.0 ± 0.0',
     '0.600 ± 0.058; 0.500 ± 0.058*; 0.600 ± 0.115',
   ]
+  assert of_samples.startswith('samples: a factor above 0 in 3 of 3 runs')
+
+
+def test_a_chosen_rate_is_compared_with_those_of_its_optimizer():
+  rates = {'adam': (0.001, 0.002), 'sgd': (0.01, 0.03, 0.1)}
+  trials = [
+    {'values': f'client_optimizer={name},client_learning_rate={rate}'}
+    for name, of in rates.items()
+    for rate in of
+  ]
+  places = [tables._place(each, trials) for each in trials]
+  assert places == ['lowest', 'highest', 'lowest', '', 'highest']
 
 
 def test_the_score_of_sets_replaces_no_score_of_all_examples():

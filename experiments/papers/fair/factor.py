@@ -95,6 +95,25 @@ def lines(rows: pandas.DataFrame) -> Iterator[str]:
         values = {m: v + marks.get((method, m), '') for m, v in values.items()}
       cells.append('; '.join(values.values()))
     yield f'| {" | ".join(cells)} |'
+  yield ''
+  yield from _where_chosen(rows)
+
+
+def _where_chosen(rows) -> Iterator[str]:
+  """Yields the detection in runs whose factor is above 0, over all methods."""
+  for mode in MODES[1:]:
+    some = rows[rows[f'factor_{mode}'] > 0]
+    texts = [f'{mode}: a factor above 0 in {len(some)} of {len(rows)} runs']
+    for place in ('near', 'far'):
+      entropy, own = (
+        some[f'{place}_{name}_{mode}'] for name in ('entropy', 'epistemic')
+      )
+      texts.append(
+        f'{place}, mean AUROC {own.mean():.2f} (epistemic) and '
+        f'{entropy.mean():.2f} (entropy), higher by the epistemic uncertainty '
+        f'in {(own > entropy).sum()} runs'
+      )
+    yield '; '.join(texts)
 
 
 def _range(values) -> str:

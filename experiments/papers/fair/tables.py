@@ -83,14 +83,16 @@ def main(paths: Sequence[str]) -> None:
     lines = [*table(rows, SCORES), '', *table(rows, COSTS)]
     files.write_text(folder / f'{task}.md', '\n'.join(lines) + '\n')
     print(f'{task}:', *lines, '', sep='\n')
-  lines = [*_selected(_rows(folder / 'trials.csv'))]
+  trials = _rows(folder / 'trials.csv')
+  lines = [*_selected(trials)]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
+  print(*_ends(trials), '', sep='\n')
   # Tasks of a few methods, such as centralized training, are not ranked.
   names = {task: {r['method'] for r in rows} for task, rows in by_task.items()}
   number = len(set().union(*names.values()))
   by_task = {k: r for k, r in by_task.items() if len(names[k]) > number / 2}
   every = [row for rows in by_task.values() for row in rows]
-  print(*overview(by_task), '', *agreements(every), sep='\n')
+  print(*overview(by_task), '', *agreements(every), *better(every), sep='\n')
   draw_ranks(every).savefig(folder / 'ranks.png')
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
@@ -102,26 +104,49 @@ def _rows(path) -> list[dict[str, str]]:
 
 def _selected(rows) -> Iterator[str]:
   """Yields the lines of a table of the best trial of each method and task."""
-  yield (
-    '| task | method | values | NLL, validation examples | learning rate, '
-    'among those tried | trials better than a uniform prediction |'
-  )
-  yield '|---|---|---|---|---|---|'
+  factor = 'posterior_factor'
+  has_factor = any(row.get(factor) for row in rows)
+  headers = [
+    'task', 'method', 'values', 'NLL, validation examples',
+    'learning rate, among those tried',
+    'trials better than a uniform prediction',
+    *['factor on the standard deviations'] * has_factor,
+  ]  # fmt: skip
+  yield f'| {" | ".join(headers)} |'
+  yield '|' + '---|' * len(headers)
   for best in (row for row in rows if row['chosen_by']):
     of = [row for row in rows if row['setting'] == best['setting']]
-    rate, *rates = (_rate(row['values']) for row in (best, *of))
-    place = {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
     losses = [float(row[best['chosen_by']] or math.inf) for row in (best, *of)]
     good = sum(loss < UNIFORM for loss in losses[1:])
-    yield (
-      f'| {best["task"]} | {best["method"]} | {best["values"]} | '
-      f'{losses[0]:.3f} | {place} | {good} |'
-    )
+    cells = [
+      best['task'], best['method'], best['values'], f'{losses[0]:.3f}',
+      _place(best, of), str(good), *[best.get(factor, '')] * has_factor,
+    ]  # fmt: skip
+    yield f'| {" | ".join(cells)} |'
 
 
-def _rate(values) -> float:
-  pairs = dict(word.split('=') for word in values.split(','))
-  return float(pairs.get(_RATE, math.nan))
+def _ends(rows) -> Iterator[str]:
+  """Yields how many methods of a task chose an end of their rates."""
+  found: dict[str, list[str]] = {}
+  for best in (row for row in rows if row['chosen_by']):
+    of = [row for row in rows if row['setting'] == best['setting']]
+    found.setdefault(best['task'], []).append(_place(best, of))
+  for task, places in found.items():
+    counts = [f'{places.count(end)} the {end}' for end in ('highest', 'lowest')]
+    yield f'{task}, rates of {len(places)} methods: {", ".join(counts)} tried'
+
+
+def _place(best, trials) -> str:
+  """Returns the place of a rate among those with the same optimizer."""
+  optimizer, rate = _chosen(best)
+  rates = [own for name, own in map(_chosen, trials) if name == optimizer]
+  return {min(rates): 'lowest', max(rates): 'highest'}.get(rate, '')
+
+
+def _chosen(row) -> tuple[str, float]:
+  pairs = dict(word.split('=') for word in row['values'].split(','))
+  rate = float(pairs.get(_RATE, math.nan))
+  return pairs.get('client_optimizer', ''), rate
 
 
 def numbers(rows: Sequence[Row], column: str) -> Numbers:
@@ -253,6 +278,21 @@ def agreements(rows: Sequence[Row]) -> Iterator[str]:
     of = [agreement(part.T) for _, part in every.T.groupby(level=level)]
     values = ', '.join(f'{value:.2f}' for value in of)
     yield f"Kendall's W over the {name}, {len(every)} methods: {values}"
+
+
+def better(rows: Sequence[Row]) -> Iterator[str]:
+  """Yields which methods have a significantly better mean rank than FedAvg.
+
+  The first line is over all tasks, and each further one leaves out a task.
+  Nemenyi's test counts the pairs of a task and a seed as independent.
+  """
+  for left_out in ('', *dict.fromkeys(row['task'] for row in rows)):
+    ranks = losses([r for r in rows if r['task'] != left_out]).rank()
+    means = ranks.mean(axis=1)
+    bound = means.get(BASE, math.nan) - critical_difference(*ranks.shape)
+    names = ', '.join(means.index[means < bound]) or 'none'
+    where = f'without {left_out}' if left_out else 'all tasks'
+    yield f'mean rank significantly better than FedAvg, {where}: {names}'
 
 
 def critical_difference(num_methods: int, num_rankings: int) -> float:
