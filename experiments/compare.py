@@ -209,6 +209,10 @@ def _drawn(
     'learning_curves': lambda run: True,
     'personal_scores': lambda run: (run / run_files.PERSONAL).exists(),
   }
+  for group in groups.values():
+    for run in group.directories():
+      if not (run / run_files.PREDICTIONS).exists():
+        print(f'{run} has no predictions: some figures omit it')
   for name in _FIGURES.value:
     has_data = needs.get(name, _has_classes)
     shown = {

@@ -119,7 +119,7 @@ def main() -> None:
     print(f'limits in {_LIMITS.value}: keep this file at the site')
   if bad:
     print(f'rows that cannot be read: {len(bad)}; the column error says why')
-  if far := int(trained.is_out_of_range(x).sum()):
+  if far := int(frame['out_of_range'].sum()):
     remark = ', and their sets contain every label' if sets else ''
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '

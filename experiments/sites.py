@@ -35,10 +35,17 @@ def main() -> None:
     command_line.fail(f'--output={path} must be a new file with suffix .npz.')
   config = command_line.config()
   dataset = run_data.load(config)
+  if dataset.train.is_numeric:
+    command_line.fail('--likelihood=gaussian: bfl-tf sites needs classes.')
   if encoding.has_gaps(dataset.features).any():
     command_line.fail(
       f'--dataset={config.dataset} has missing values, which an .npz file '
       'cannot contain: fill them.'
+    )
+  if dataset.test.ids is not None and config.partition == 'natural':
+    command_line.fail(
+      f'--dataset={config.dataset} has sites already: bfl-tf run divides it by '
+      '--partition=natural.'
     )
   clients, _ = run_data.partition_dataset(config, dataset)
   train, test = dataset.train, dataset.test
