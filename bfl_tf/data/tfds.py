@@ -67,18 +67,18 @@ def _download(builder, root):
   threads of TensorFlow Datasets give up their retries.
   """
   size = sum(info.size for info in (builder.url_infos or {}).values())
-  print(
-    f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
-    f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
-    file=sys.stderr,
-    flush=True,
-  )
   in_main = threading.current_thread() is threading.main_thread()
   # A notebook's kernel must survive Ctrl-C.
   takes_over = in_main and not hasattr(sys, 'ps1')
   numbers = (signal.SIGINT, signal.SIGTERM) if takes_over else ()
   before = {n: signal.signal(n, signal.SIG_DFL) for n in numbers}
   try:
+    print(
+      f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
+      f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
+      file=sys.stderr,
+      flush=True,
+    )
     builder.download_and_prepare()
   finally:
     for number, handler in before.items():
