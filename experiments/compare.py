@@ -108,14 +108,19 @@ def report(
   figures = dict(_drawn(groups)) if folder else {}
   is_tested = any(line.get('p_value') is not None for line in lines)
   caption = _caption(groups, is_tested, baseline)
-  text = f'{tables_lib.markdown(table)}\n{caption}'
+  failures = {line['setting']: line.get('failure') for line in lines}
+  notes = [
+    f'- A run of {name} failed: {why}' for name, why in failures.items() if why
+  ]
+  end = '\n'.join([caption, *notes])
   for part in tables_lib.narrow(table, table[0].index('seeds') + 1):
     print(tables_lib.markdown(part))
-  print(caption)
+  print(end)
   if folder:
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_csv(folder / 'compared.csv', lines)
-    files.write_text(folder / 'compared.md', f'{text}\n')
+    text = f'{tables_lib.markdown(table)}\n{end}\n'
+    files.write_text(folder / 'compared.md', text)
     caption += (
       ' Bold: the best value of a task, and those that do not differ from it '
       "significantly: Student's paired test, corrected by Holm over the "

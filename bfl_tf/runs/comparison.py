@@ -128,7 +128,7 @@ def rows(
     `difference` from it, `difference_standard_error`, `p_value` without and
     `significant` with Holm's correction; a margin adds `p_equivalent` and
     `equivalent`, likewise. Groups with failures add `failure`,
-    the reasons.
+    the first reason.
   """
   every = {name: group.scores for name, group in groups.items()}
   keys = list(more) or groups_lib.differing([*groups.values()])
@@ -193,8 +193,9 @@ def _of_score(groups, keys, score, every, others, margin):
       row['p_equivalent'] = same.get(name)
       row['equivalent'] = equivalent.get(name)
     if has_failures:
-      reasons = dict.fromkeys(group.failures.values())
-      row['failure'] = '; '.join(reasons) or None
+      reasons = [*dict.fromkeys(group.failures.values())]
+      others_failed = f' (and {len(reasons) - 1} more)' if reasons[1:] else ''
+      row['failure'] = reasons[0] + others_failed if reasons else None
     yield row
 
 
@@ -311,13 +312,11 @@ def cells(
 ) -> list[list[str]]:
   """Returns a table of texts: the heading, then one line per setting."""
   scores = list(dict.fromkeys(line['score'] for line in lines))
-  last = ['failure'] if any(line.get('failure') for line in lines) else []
-  table = [[*(flags or ['setting']), 'seeds', *scores, *last]]
+  table = [[*(flags or ['setting']), 'seeds', *scores]]
   for setting in dict.fromkeys(line['setting'] for line in lines):
     own = [line for line in lines if line['setting'] == setting]
     names = [own[0][key] or '-' for key in flags] or [setting]
-    reasons = [own[0][name] or '-' for name in last]
-    table.append([*names, str(own[0]['seeds']), *map(_text, own), *reasons])
+    table.append([*names, str(own[0]['seeds']), *map(_text, own)])
   return table
 
 
