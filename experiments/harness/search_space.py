@@ -161,10 +161,10 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
   if not found.configs:
     _, reason = next(iter(found.refused.values()))
     raise ValueError(reason)
-  point.pop('task', None)
-  for key in {*given.typed, *point} - used:
+  flags = {key: text for key, text in point.items() if key != 'task'}
+  for key in {*given.typed, *flags} - used:
     # No combination selects the setting's method, so this raises an error.
-    config_lib.Config.of({**given.fixed, **point}, typed=[key])
+    config_lib.Config.of({**given.fixed, **flags}, typed=[key])
   return found
 
 

@@ -119,8 +119,10 @@ def test_invalid_search_spaces_are_rejected(named, arguments):
 def test_specified_settings_that_no_config_uses_are_rejected():
   typed = ['proximal.weight']
   assert len(space(['client_parts=|proximal'], typed=typed).configs) == 2
+  grids = ['pooling=nwa|ws', 'task=configs/fair/iid.flags']
+  assert all('task' in point for point in space(grids).points.values())
   with pytest.raises(ValueError, match='proximal'):
-    space(['pooling=nwa|ws', 'task=configs/fair/iid.flags'], typed=typed)
+    space(grids, typed=typed)
 
 
 def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
