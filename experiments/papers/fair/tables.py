@@ -1,10 +1,12 @@
 """Tables and figures of a comparison of all methods, from the rows of a study.
 
   python -m experiments.papers.fair.tables results/fair
+  python -m experiments.papers.fair.tables results/fair fedavg_sgd
 
 runs.csv and trials.csv in the directory are the tables of `bfl-tf sweep`. Each
 task gets a table of scores and costs, <task>.md. selected.md has the chosen
-values; ranks.png and bytes.png are figures.
+values; ranks.png and bytes.png are figures. The second command writes nothing,
+and prints the scores with another baseline in the place of FedAvg.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,14 +69,18 @@ _TESTED = (
 
 def main(paths: Sequence[str]) -> None:
   """Writes the tables and figures, and prints the tables."""
-  if len(paths) != 1:
+  if not 1 <= len(paths) <= 2:
     command_line.fail('name the directory of runs.csv and trials.csv.')
-  folder = pathlib.Path(paths[0])
+  folder, base = pathlib.Path(paths[0]), [*paths, BASE][1]
   by_task: dict[str, list[dict[str, str]]] = {}
   for row in _rows(folder / 'runs.csv'):
     if row.get('ensemble'):
       row['method'] += f', {row["ensemble"]} runs'
     by_task.setdefault(row['task'], []).append(row)
+  if base != BASE:
+    for task, rows in by_task.items():
+      print(f'{task}:', *table(rows, SCORES, base), '', sep='\n')
+    return
   for task, rows in by_task.items():
     seconds = numbers(rows, 'train_seconds')
     for row in rows:
@@ -159,11 +165,13 @@ def numbers(rows: Sequence[Row], column: str) -> Numbers:
   return found
 
 
-def table(rows: Sequence[Row], columns: Mapping[str, tuple]) -> Iterator[str]:
+def table(
+  rows: Sequence[Row], columns: Mapping[str, tuple], base: str = BASE
+) -> Iterator[str]:
   """Yields the lines of a table, one row per method, the lowest NLL first."""
   shown = [name for name in columns if any(row.get(name) for row in rows)]
   headers = (columns[name][0] for name in shown)
-  yield from _lines(headers, _cells(rows, columns, shown))
+  yield from _lines(headers, _cells(rows, columns, shown, base))
 
 
 def overview(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
@@ -203,11 +211,11 @@ def _lines(headers, cells):
     yield f'| {method} | {" | ".join(row)} |'
 
 
-def _cells(rows, columns, shown) -> dict[str, list[str]]:
+def _cells(rows, columns, shown, base=BASE) -> dict[str, list[str]]:
   """Returns the cells of each method, the lowest NLL first.
 
   Tested scores have a standard error. An asterisk marks a significant
-  difference from FedAvg, as in `bfl-tf compare`.
+  difference from the baseline, as in `bfl-tf compare`.
   """
   by_method: dict[str, groups.Group] = {}
   for row in rows:
@@ -217,7 +225,7 @@ def _cells(rows, columns, shown) -> dict[str, list[str]]:
     group.scores[int(row['seed'])] = {
       name: float(row[name]) for name in ('nll', *shown) if row.get(name)
     }
-  base = BASE if BASE in by_method else ''
+  base = base if base in by_method else ''
   found: dict[str, dict[str, dict[str, Any]]] = {}
   for line in comparison.rows(by_method, ['nll', *shown], base, ['method']):
     found.setdefault(line['setting'], {})[line['score']] = line
