@@ -57,8 +57,8 @@ COSTS = {
   'time': ('training time / FedAvg', 1, 1),
 }
 # The figure of NLL by bytes: ticks, and the NLL of a uniform prediction of ten
-# classes. The axis does not extend to larger values.
-_TICKS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2)
+# classes; it omits methods with a larger one.
+_TICKS = (0.4, 0.5, 0.55, 0.6, 0.7, 0.8, 1, 1.5, 2)
 _TICKS_MB = (1, 2, 5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
 _TESTED = (
@@ -343,29 +343,32 @@ def draw_ranks(rows: Sequence[Row]) -> Figure:
 def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
   """Draws NLL by bytes in all rounds, a panel per task.
 
-  A method whose NLL is too large for its panel has it in its label.
+  Names have FedAvg, and each method with a lower NLL than all methods with as
+  many or fewer bytes.
   """
-  figure = canvas.new_figure((8, 5.2 * len(rows)))
+  figure = canvas.new_figure((7, 3.2 * len(rows)))
   panels = figure.subplots(len(rows), squeeze=False)[:, 0]
   for axes, (task, own) in zip(panels, rows.items()):
-    nll, sent = numbers(own, 'nll'), numbers(own, 'bytes')
-    columns: dict[str, list[tuple[float, float, str]]] = {}
-    for method in nll:
-      y = np.array(list(nll[method].values()))
-      if np.isfinite(y).any():
-        x = 1e-6 * np.nanmean(list(sent[method].values()))
-        point = y[np.isfinite(y)].mean(), x, method
-        # Labels of similar bytes would overlap.
-        columns.setdefault(f'{x:.1g}', []).append(point)
-    every = [y for column in columns.values() for y, *_ in column]
-    low = 0.9 * min(every)
-    high = 1.1 * max((y for y in every if y < UNIFORM), default=UNIFORM)
-    for column in columns.values():
-      _draw_column(axes, sorted(column), high, math.log(1.1 * high / low) / 45)
+    found = pandas.DataFrame(
+      {
+        'nll': pandas.DataFrame(numbers(own, 'nll')).mean(),
+        'MB': 1e-6 * pandas.DataFrame(numbers(own, 'bytes')).mean(),
+      }
+    )
+    found = found[found['nll'] < UNIFORM].sort_values(['MB', 'nll'])
+    axes.plot(found['MB'], found['nll'], 'o', ms=3, color=canvas.GREY)
+    best = found['nll'].cummin()
+    is_best = (found['nll'] == best) & ~best.duplicated()
+    for method, (nll, size) in found.iterrows():
+      if method == BASE or is_best[method]:
+        color, side = canvas.BLUE, 'left'
+        if method == BASE:
+          color, side = canvas.VERMILION, 'right'
+        axes.plot(size, nll, 'o', ms=4, color=color)
+        axes.annotate(f' {method} ', (size, nll), ha=side, va='top', fontsize=8)
     axes.set_xscale('log')
     axes.set_yscale('log')
-    axes.set_ylim(low, 1.1 * high)
-    axes.margins(x=0.15)
+    axes.margins(x=0.2, y=0.1)
     for axis, ticks in ((axes.yaxis, _TICKS), (axes.xaxis, _TICKS_MB)):
       least, most = axis.get_view_interval()
       ticks = [each for each in ticks if least <= each <= most]
@@ -373,27 +376,6 @@ def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
       axis.set_ticks([], minor=True)
     canvas.finish(axes, task, 'MB in all rounds, up and down', 'NLL (nats)')
   return figure
-
-
-def _draw_column(axes, points, high, gap):
-  """Draws methods with the same bytes; labels are `gap` in log NLL apart."""
-  from scipy import optimize
-
-  y = np.array([min(point[0], high) for point in points])
-  steps = gap * np.arange(len(y))
-  places = optimize.isotonic_regression(np.log(y) - steps).x + steps
-  for (nll, x, method), shown, place in zip(points, y, np.exp(places)):
-    color = canvas.VERMILION if method == BASE else canvas.BLUE
-    axes.plot(x, shown, 'o', ms=3, color=color)
-    axes.annotate(
-      method if nll <= high else f'{method} ({nll:.2g})',
-      (x, shown),
-      (12, place),
-      textcoords=('offset points', 'data'),
-      fontsize=6.5,
-      va='center',
-      arrowprops={'arrowstyle': '-', 'lw': 0.4, 'color': canvas.GREY},
-    )
 
 
 if __name__ == '__main__':
