@@ -24,12 +24,12 @@ from bfl_tf import training
 from bfl_tf.declare import registry
 from bfl_tf.runs import executor
 from experiments import command_line, papers
-from experiments.harness import cells, claims, estimates
+from experiments.harness import cells, claims, status
 
 _LIST = flags.DEFINE_boolean(
   'list',
   False,
-  'List all artifacts and claims with time and status at --scale.',
+  'List all artifacts and claims with their runs and finished runs at --scale.',
 )
 _ARTIFACT = flags.DEFINE_list(
   'artifact',
@@ -101,7 +101,7 @@ def _do():
       ('Claims (--claim)', papers.CLAIMS),
     ):
       print(f'{kind}, {_SCALE.value} scale:\n')
-      print(estimates.listing(items, _SCALE.value, root))
+      print(status.listing(items, _SCALE.value, root))
     print('Artifacts and claims share runs: each run is counted in every row.')
     return None
   if not chosen and not claimed:
@@ -155,7 +155,7 @@ def _judge(claimed, root):
 
 
 def _tasks(wanted, root, seeds):
-  tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
+  tasks = status.tasks(wanted, _SCALE.value, root, seeds)
   # Cells that share a run have one directory but several names.
   named = [task for task in tasks if _CELLS.value in task.place]
   if tasks and not named:

@@ -37,7 +37,7 @@ from bfl_tf.declare import registry
 from bfl_tf.federation import personal, plan
 from bfl_tf.runs import executor, groups, study
 from experiments import command_line, compare
-from experiments.harness import estimates, search_space, study_table
+from experiments.harness import search_space, status, study_table
 
 command_line.define()
 flags.adopt_module_key_flags(command_line)
@@ -336,7 +336,7 @@ def _run(points, own, what):
     for each in (_members(run, own.final) if is_final else [run])
   ]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  print(f'{own.root}, {what}: {estimates.described(every, jobs)}', flush=True)
+  print(f'{own.root}, {what}: {status.described(every, jobs)}', flush=True)
   table = own.final if is_final else own.tried
   mine = {run for runs in points.values() for run in runs}
 

@@ -14,7 +14,7 @@ from bfl_tf import runs
 from bfl_tf.federation import evaluation
 from bfl_tf.runs import directory, executor
 from experiments import papers, reproduce
-from experiments.harness import cells, estimates, tables
+from experiments.harness import cells, status, tables
 
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 # The smallest artifact of each paper, with some of its cells.
@@ -50,7 +50,7 @@ def test_the_smallest_artifact_of_each_paper_is_run_and_written(root, name):
   assert [*(root / 'smoke').glob(f'{name}*')]
   task, *_ = [
     task
-    for task in estimates.tasks([papers.ARTIFACTS[name]], 'smoke', root)
+    for task in status.tasks([papers.ARTIFACTS[name]], 'smoke', root)
     if _SMALLEST[name] in str(task.directory)
   ]
   assert task.is_done
@@ -82,7 +82,7 @@ def test_figures_are_drawn_and_every_cell_is_valid(tmp_path):
       path = tmp_path / 'smoke' / f'{name}_{panel}.png'
       assert path.stat().st_size > 1000
   every = papers.ARTIFACTS.values()
-  for task in estimates.tasks(every, 'smoke', tmp_path):
+  for task in status.tasks(every, 'smoke', tmp_path):
     executor.validate(task)
 
 
