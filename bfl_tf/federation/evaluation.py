@@ -192,8 +192,11 @@ def _score_classes(predictive, labels, names):
     return {}
   recall = metrics.per_class_recall(predictive.mean, labels)
   balanced = metrics.balanced_accuracy(predictive.mean, labels)
+  auroc = metrics.one_against_rest(predictive.mean, labels)
   return {
     'balanced_accuracy': balanced,
+    # Without examples of another class, there is no AUROC.
+    **({'auroc': float(np.nanmean(auroc))} if np.any(auroc >= 0) else {}),
     **{
       f'recall_class_{name}': float(value) for name, value in zip(names, recall)
     },

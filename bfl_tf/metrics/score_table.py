@@ -109,6 +109,7 @@ TABLE = (
   Score('accuracy', 'accuracy', 'fraction of test examples', 'high',
         _of(scores.accuracy), **_MAIN),
   Score('balanced_accuracy', 'balanced accuracy', 'mean recall', 'high'),
+  Score('auroc', 'AUROC', 'mean over classes; 0.5 by chance', 'high'),
   Score('nll', 'negative log likelihood', 'nats per example', 'low',
         _of(scores.negative_log_likelihood), **_MAIN),
   Score('ece', 'expected calibration error', 'fraction', 'low',

@@ -21,7 +21,8 @@ from bfl_tf.runs import significance
 Groups = Mapping[str, groups_lib.Group]
 # Scores of a table if none are selected.
 _USUAL = (
-  'accuracy', 'rmse', 'nll', 'crps', 'ece', 'personal_accuracy', 'personal_nll',
+  'accuracy', 'auroc', 'rmse', 'nll', 'crps', 'ece', 'personal_accuracy',
+  'personal_nll',
 )  # fmt: skip
 
 

@@ -195,8 +195,8 @@ class Run:
     uneven = names and metrics.imbalance(dataset.test.y, names)
     if uneven:
       self._progress.say(
-        f'{uneven} to be tested on: see balanced_accuracy and the recall of '
-        'each class beside accuracy'
+        f'{uneven} to be tested on: see auroc, balanced_accuracy and the '
+        'recall of each class beside accuracy'
       )
 
   def _warn_of_scale(self, rows):
@@ -303,6 +303,12 @@ class Run:
       plots.draw_run(path, self._config.num_bins)
     self._directory.finish(summary)
     self._warn_of_scale(rows)
+    if 'posterior_factor' in rows[-1] and self._config.posterior_factor < 0:
+      factor = rows[-1]['posterior_factor']
+      mean = '' if factor else ': predictions have no epistemic uncertainty'
+      self._progress.say(
+        f'--posterior_factor={factor:g} was chosen on held-out examples{mean}'
+      )
     losses = [row.get('train_loss', math.nan) for row in rows[1:]]
     if trend := progress.trend(losses):
       self._progress.say(

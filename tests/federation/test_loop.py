@@ -1,13 +1,15 @@
-"""Tests of the round loop: order, sampling, memories, failures and FedAvg."""
+"""Tests of the round loop: order, sampling, memories, scores and FedAvg."""
 
 import secrets
+import types
 
+import fake
 import numpy as np
 import pytest
 import toys
 
 from bfl_tf import federation, seeds, training
-from bfl_tf.federation import engine
+from bfl_tf.federation import engine, evaluation
 
 FLIPOUT = {'variant': 'flipout', 'sgd.momentum': 0.5}
 COUNTING = {
@@ -144,3 +146,20 @@ def test_the_server_fraction_sets_the_number_of_server_examples():
     same = toys.experiment(num_server_examples=number, **settings)
     assert held.tolist() == same.server_indices.tolist()
     assert len(held) == number
+
+
+def test_uneven_classes_have_scores_that_accuracy_hides():
+  labels = np.array([0] * 18 + [1] * 2)
+  risk = np.linspace(0.0, 0.4, 20)  # Both events have the largest risks.
+  zeros = np.zeros(20, np.float32)
+  predictive = training.Predictive(
+    np.stack([1 - risk, risk], -1), zeros, zeros, zeros
+  )
+  test = types.SimpleNamespace(y=labels)
+  dataset = types.SimpleNamespace(test=test, class_names=None, num_classes=2)
+  scores = evaluation.of_test(
+    fake.CONFIG, dataset, training.Categorical(), predictive, labels
+  )
+  found = [scores[name] for name in ('accuracy', 'balanced_accuracy', 'auroc')]
+  assert found == pytest.approx([0.9, 0.5, 1.0])
+  assert scores['recall_class_1'] == 0
