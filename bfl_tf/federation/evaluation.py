@@ -1,6 +1,7 @@
 """Scores of a round's model, and of its groups of models."""
 
 from collections.abc import Sequence
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,11 +193,11 @@ def _score_classes(predictive, labels, names):
     return {}
   recall = metrics.per_class_recall(predictive.mean, labels)
   balanced = metrics.balanced_accuracy(predictive.mean, labels)
-  auroc = metrics.one_against_rest(predictive.mean, labels)
+  aurocs = metrics.one_against_rest(predictive.mean, labels)
+  known = aurocs[np.isfinite(aurocs)]
   return {
     'balanced_accuracy': balanced,
-    # Without examples of another class, there is no AUROC.
-    **({'auroc': float(np.nanmean(auroc))} if np.any(auroc >= 0) else {}),
+    'auroc': float(known.mean()) if known.size else math.nan,
     **{
       f'recall_class_{name}': float(value) for name, value in zip(names, recall)
     },

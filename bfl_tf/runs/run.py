@@ -283,8 +283,8 @@ class Run:
       name: float(value)
       for name, value in rows[-1].items()
       if (metrics.find(name) or name.removeprefix('validation_') in own)
-      # A class without examples has no recall.
-      and not ('recall_class' in name and math.isnan(value))
+      # A class without examples has no recall and no AUROC.
+      and not (name.startswith(('recall_class', 'auroc')) and math.isnan(value))
     }
     layout = self._experiment.workers[0].layout
     summary = {
