@@ -29,7 +29,7 @@ from experiments.harness import cells, claims, status
 _LIST = flags.DEFINE_boolean(
   'list',
   False,
-  'List all artifacts and claims with their runs and finished runs at --scale.',
+  'List all artifacts and claims at --scale, with their numbers of runs.',
 )
 _ARTIFACT = flags.DEFINE_list(
   'artifact',

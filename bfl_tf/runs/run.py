@@ -305,9 +305,9 @@ class Run:
     self._warn_of_scale(rows)
     if 'posterior_factor' in rows[-1] and self._config.posterior_factor < 0:
       factor = rows[-1]['posterior_factor']
-      mean = '' if factor else ': predictions have no epistemic uncertainty'
+      effect = '' if factor else ': predictions have no epistemic uncertainty'
       self._progress.say(
-        f'--posterior_factor={factor:g} was chosen on held-out examples{mean}'
+        f'--posterior_factor={factor:g} was chosen on held-out examples{effect}'
       )
     losses = [row.get('train_loss', math.nan) for row in rows[1:]]
     if trend := progress.trend(losses):

@@ -5,8 +5,9 @@
 
 runs.csv and trials.csv in the directory are the tables of `bfl-tf sweep`. Each
 task gets a table of scores and costs, <task>.md. selected.md has the chosen
-values; ranks.png and bytes.png are figures. The second command writes nothing,
-and prints the scores with another baseline in the place of FedAvg.
+values; ranks.png and bytes.png are figures. With the name of a baseline, the
+command needs no trials.csv and writes nothing. It prints the scores with tests
+against this baseline.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +78,7 @@ def main(paths: Sequence[str]) -> None:
     if row.get('ensemble'):
       row['method'] += f', {row["ensemble"]} runs'
     by_task.setdefault(row['task'], []).append(row)
-  if base != BASE:
+  if len(paths) == 2:
     for task, rows in by_task.items():
       print(f'{task}:', *table(rows, SCORES, base), '', sep='\n')
     return
@@ -343,8 +344,8 @@ def draw_ranks(rows: Sequence[Row]) -> Figure:
 def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
   """Draws NLL by bytes in all rounds, a panel per task.
 
-  Names have FedAvg, and each method with a lower NLL than all methods with as
-  many or fewer bytes.
+  Labels: FedAvg, and each method with a lower NLL than all methods with as many
+  bytes or fewer.
   """
   figure = canvas.new_figure((7, 3.2 * len(rows)))
   panels = figure.subplots(len(rows), squeeze=False)[:, 0]
