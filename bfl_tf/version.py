@@ -4,5 +4,5 @@ __version__ = '0.5.0'
 
 # A release that reads and continues runs of the last one keeps this number.
 # Format 2: `memories.bin` begins with a header. Format 3: --server_parts.
-# Format 4: --min_scale.
-FORMAT = 4
+# Format 4: --min_scale. Format 5: --schedule.
+FORMAT = 5

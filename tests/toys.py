@@ -81,13 +81,18 @@ def start(trainer: training.Worker) -> weights.Weights:
   return weights.Weights(*(tensor.numpy() for tensor in tensors))
 
 
-def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
-  """Returns a client's task that starts at `begin`."""
+def task(
+  begin, indices=range(50), epochs=1, rate=0.1, seed=0, batch_size=16, **more
+):
+  """Returns a client's task that starts at `begin`.
+
+  `rate` is a number, or one for each step.
+  """
+  steps = epochs * -(-len(indices) // batch_size)
   return training.ClientTask(
     begin,
     np.array(indices, np.int32),
-    np.int32(epochs),
-    np.float32(rate),
+    np.float32(rate * np.ones(steps)),
     seeds.named(seed, 'test'),
     **more,
   )

@@ -14,6 +14,7 @@ radius: 0 gives q_g and 1 gives q_k. In the notation of the paper, w = lambda /
 """
 
 from collections.abc import Iterable, Iterator
+import dataclasses
 import json
 import os
 import pathlib
@@ -76,14 +77,9 @@ def train(
       '--projection needs calibration examples, which choose its weight: use a '
       'run with --calibration_fraction.'
     )
-  config = run.trained.config.replace(
-    predictor='',
-    local_epochs=epochs,
-    local_steps=0,
-    min_local_epochs=0,
-    early_local_epochs=0,
-  )
-  plan = Plan.of(config).for_one_site()
+  plan = Plan.of(run.trained.config).for_one_site()
+  config = plan.config.replace(predictor='', local_epochs=epochs, local_steps=0)
+  plan = dataclasses.replace(plan, config=config)
   experiment = Experiment.build(config, dataset=run.dataset, plan=plan)
   names = run_data.client_names(experiment.dataset, experiment.partition)
   if not names:

@@ -96,19 +96,12 @@ class Config(
       ('jit_compile', 'distribution'),
       ('jit_compile', 'debug'),
       ('num_server_examples', 'server_fraction'),
-      ('local_steps', 'min_local_epochs'),
-      ('local_steps', 'early_local_epochs'),
     ):
       if chosen[name] and chosen[other]:
         raise ValueError(
           f'--{name}={getattr(self, name)} and --{other}='
           f'{getattr(self, other)} exclude each other: remove one.'
         )
-    if self.min_local_epochs > self.local_epochs:
-      raise ValueError(
-        f'--min_local_epochs={self.min_local_epochs} must not exceed '
-        f'--local_epochs={self.local_epochs}.'
-      )
     sampled = self.clients_per_round or self.num_clients
     if not self.min_clients <= sampled <= self.num_clients:
       raise ValueError(

@@ -121,21 +121,6 @@ class Training:
 
   num_rounds: int = setting(20, 'Number of rounds of the run.', ge=1)
   local_epochs: int = setting(1, 'Number of local epochs per round.', ge=1)
-  min_local_epochs: int = setting(
-    0,
-    'Minimum number of local epochs; if positive, the number is sampled '
-    'between it and --local_epochs.',
-    ge=0,
-  )
-  early_local_epochs: int = setting(
-    0,
-    'Number of local epochs in the first --early_rounds rounds; 0 for '
-    '--local_epochs.',
-    ge=0,
-  )
-  early_rounds: int = setting(
-    5, 'Number of rounds for --early_local_epochs.', ge=1
-  )
   local_steps: int = setting(
     0,
     'Number of local steps per round, the same for each client; 0 for '
@@ -167,20 +152,10 @@ class Training:
     'Apply weight decay also to biases and to gamma and beta of '
     'normalization layers.',
   )
-  learning_rate_schedule: str = setting(
-    'constant', 'Learning rate schedule over rounds.', table=training.SCHEDULES
-  )
-  step_decay: float = setting(
-    1.0, 'Factor on the learning rate after each step of a round.', gt=0
-  )
-  epoch_decay: float = setting(
-    1.0,
-    'Factor on the learning rate after every --epoch_decay_every epochs of '
-    'a round.',
-    gt=0,
-  )
-  epoch_decay_every: int = setting(
-    1, 'Number of epochs between two factors --epoch_decay.', ge=1
+  schedule: str = setting(
+    'constant',
+    'Schedule of the learning rate and of the number of local epochs.',
+    table=training.SCHEDULES,
   )
   client_parts: tuple[str, ...] = setting(
     (),

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import seeds, statistics, training, weights
-from bfl_tf.config.config import Config
 from bfl_tf.federation.plan import Plan
 from bfl_tf.startup import tf
 
@@ -39,12 +38,16 @@ class Work(NamedTuple):
   """The work of one client in a round, which the server can compute.
 
   Attributes:
-    rates: `[steps]`, learning rates of these steps.
+    rates: `[steps]` float64, learning rate of each step.
   """
 
   num_examples: int
-  steps: int
   rates: np.ndarray
+
+  @property
+  def steps(self) -> int:
+    """Number of steps."""
+    return len(self.rates)
 
 
 def draw_name(
@@ -77,8 +80,7 @@ def client_task(
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
-    epochs=np.int32(_epochs(config, round_index, client, len(indices))),
-    learning_rate=np.float32(_rate(plan, round_index)),
+    rates=np.float32(work(plan, round_index, client, len(indices)).rates),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)
     ),
@@ -89,7 +91,6 @@ def client_task(
       plan.objective.other_examples(len(indices), broadcast.num_examples)
     ),
     kl_weight=plan.objective.kl_weight(round_index),
-    max_steps=np.int32(config.local_steps or 2**31 - 1),
     round=np.int32(round_index),
     all_examples=np.int32(broadcast.num_examples),
   )
@@ -97,16 +98,15 @@ def client_task(
 
 def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
   """Returns the work of a client with this number of examples in a round."""
-  config = plan.config
+  config, schedule = plan.config, plan.schedule
   batches = -(-num_examples // config.batch_size)
-  steps = config.local_steps or (
-    batches * _epochs(config, round_index, client, num_examples)
+  steps = config.local_steps or batches * _epochs(plan, round_index, client)
+  # Personalized models have the rate of the last round.
+  rate_round = min(round_index, config.num_rounds - 1)
+  rate = schedule.rate(
+    config.client_learning_rate, rate_round, config.num_rounds
   )
-  step = np.arange(steps, dtype=np.float64)
-  rates = config.step_decay**step
-  if config.epoch_decay != 1:
-    rates *= config.epoch_decay ** (step // batches // config.epoch_decay_every)
-  return Work(num_examples, steps, _rate(plan, round_index) * rates)
+  return Work(num_examples, rate * schedule.factors(steps, batches))
 
 
 def train_client(
@@ -140,27 +140,13 @@ def train_client(
   )
 
 
-def _rate(plan, round_index) -> float:
+def _epochs(plan: Plan, round_index: int, client: int) -> int:
+  """Returns the number of local epochs of a client in a round."""
   config = plan.config
-  # Personalized models have the rate of the last round.
-  rate_round = min(round_index, config.num_rounds - 1)
-  return plan.schedule(
-    config.client_learning_rate, rate_round, config.num_rounds
-  )
-
-
-def _epochs(
-  config: Config, round_index: int, client: int, num_examples: int
-) -> int:
-  """Returns the number of local epochs of a client in a round, rounded up."""
-  if config.local_steps:
-    batches = -(-num_examples // config.batch_size)
-    return -(-config.local_steps // batches)
-  if config.early_local_epochs and round_index < config.early_rounds:
-    return config.early_local_epochs
-  if not config.min_local_epochs:
+  if plan.is_of_one_site:
     return config.local_epochs
+  least, most = plan.schedule.epochs(config.local_epochs, round_index)
+  if least == most:
+    return most
   generator = seeds.generator(config.seed, 'local_epochs', round_index, client)
-  return int(
-    generator.integers(config.min_local_epochs, config.local_epochs + 1)
-  )
+  return int(generator.integers(least, most + 1))

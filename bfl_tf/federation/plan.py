@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 import dataclasses
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
-from bfl_tf.declare import user_code
+from bfl_tf.declare import component, user_code
 from bfl_tf.federation import facts
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf_keras
@@ -237,9 +238,6 @@ class Plan:
       augment=config.augment,
       augment_padding=config.augment_padding,
       augment_border=config.augment_border,
-      step_decay=config.step_decay,
-      epoch_decay=config.epoch_decay,
-      epoch_decay_every=config.epoch_decay_every,
       inference=self.inference.compiled(),
       parts=self.locals,
       for_one_site=self.is_of_one_site,
@@ -291,12 +289,13 @@ class Plan:
     self, partition: Sequence[np.ndarray]
   ) -> list[tuple[int, int, int]]:
     """Returns client, steps and examples of the extreme trainings."""
-    steps, epochs = self.config.local_steps, _possible_epochs(self.config)
+    steps = self.config.local_steps
+    epochs = {*itertools.chain(*_possible_epochs(self.config, self.schedule))}
     return [
       (client, steps or number * math.ceil(len(own) / self.config.batch_size),
        len(own))
       for client, own in enumerate(partition)
-      for number in epochs
+      for number in sorted({min(epochs), max(epochs)})
     ]  # fmt: skip
 
   def with_layout(self, layout: weights.Layout) -> Plan:
@@ -399,25 +398,35 @@ def _servers(config, of_clients, of_server):
   return (*first, *of_server)
 
 
-def _schedule(config) -> Any:
-  """Makes the schedule and computes the rates of the first and last round."""
-  schedule: Any = config.make('learning_rate_schedule', object)
+def _schedule(config) -> training.Schedule:
+  """Makes the schedule, and checks its rates and numbers of epochs."""
+  flag = f'--schedule={config.schedule}'
+  schedule = config.make('schedule', training.Schedule)
   start, num_rounds = config.client_learning_rate, config.num_rounds
   for index in (0, num_rounds - 1):
-    rate = user_code.attempt(schedule, start, index, num_rounds)
+    rate = user_code.attempt(schedule.rate, start, index, num_rounds)
     if not (isinstance(rate, float | int) and 0 <= rate < math.inf):
       raise ValueError(
-        f'--learning_rate_schedule={config.learning_rate_schedule} must return '
-        f'a finite number, got {rate!r} for round {index + 1} of {num_rounds}.'
+        f'{flag} must return a finite number, got {rate!r} for round '
+        f'{index + 1} of {num_rounds}.'
+      )
+  most = config.local_epochs
+  for epochs in user_code.call(flag, _possible_epochs, config, schedule):
+    if not 1 <= epochs[0] <= epochs[1]:
+      raise ValueError(
+        f'{flag}: {epochs[0]} to {epochs[1]} local epochs is no range: its '
+        f'minimum must not exceed --local_epochs={most}.'
+      )
+    if config.local_steps and epochs != (most, most):
+      raise ValueError(
+        f'{flag} sets the number of local epochs, and --local_steps='
+        f'{config.local_steps} replaces it: remove one.'
       )
   return schedule
 
 
-def _possible_epochs(config) -> list[int]:
-  """Returns the minimum and maximum number of local epochs of a client."""
-  early = config.early_local_epochs
-  if early and config.early_rounds >= config.num_rounds:
-    return [early]
-  possible = [config.min_local_epochs or config.local_epochs]
-  possible += [config.local_epochs, early or config.local_epochs]
-  return sorted({min(possible), max(possible)})
+def _possible_epochs(config, schedule) -> set[tuple[int, int]]:
+  """Returns the minima and maxima of the numbers of local epochs."""
+  varies = component.overrides(schedule, training.Schedule, 'epochs')
+  rounds = range(config.num_rounds if varies else 1)
+  return {schedule.epochs(config.local_epochs, index) for index in rounds}

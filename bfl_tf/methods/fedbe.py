@@ -140,6 +140,19 @@ class Distil(Server):
     """Returns the number of steps of a student's training."""
     return self.epochs * math.ceil(len(tools.server_images) / self.batch_size)
 
+  def rates(self, steps: int) -> np.ndarray:
+    """Returns the learning rate of each step, `[steps]` float32.
+
+    That of SWA falls linearly in each cycle and then restarts.
+    """
+    rate = np.float32(self.learning_rate)
+    if self.optimizer != 'swa':
+      return np.full(steps, rate)
+    period = self.averaging(steps).period
+    place = np.arange(steps, dtype=np.float32) % period / max(1, period - 1)
+    floor = self.swa_min_learning_rate / self.learning_rate
+    return rate * (1 - np.float32(1 - floor) * place)
+
   def averaging(self, steps: int) -> Swag:
     """Returns the part that averages the student's weights.
 
@@ -168,12 +181,8 @@ class Distil(Server):
       inference=training.Inference(scope=worker.config.inference.scope),
     )
     if self.optimizer == 'swa':
-      averaging = self.averaging(self.num_steps(tools))
       training_config = dataclasses.replace(
-        training_config,
-        cycle_length=averaging.period,
-        cycle_floor=self.swa_min_learning_rate / self.learning_rate,
-        parts=(averaging,),
+        training_config, parts=(self.averaging(self.num_steps(tools)),)
       )
     # Only the shape matters here.
     labels = np.zeros(len(tools.server_images), worker.labels.dtype)
@@ -227,8 +236,7 @@ class Distil(Server):
     task = training.ClientTask(
       start=start,
       indices=np.arange(len(tools.server_images), dtype=np.int32),
-      epochs=np.int32(self.epochs),
-      learning_rate=np.float32(self.learning_rate),
+      rates=self.rates(self.num_steps(tools)),
       seed=seeds.child(seed, 0),
     )
     targets = (

@@ -12,7 +12,7 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import files, run_files, version
+from bfl_tf import files, run_files, training, version
 from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
 from bfl_tf.data import names
 from bfl_tf.declare import user_code as own
@@ -141,14 +141,17 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
   """Returns why `config` cannot extend a run of `num_rounds`, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
-  schedule: Any = config.make('learning_rate_schedule', object)
+  schedule: Any = config.make('schedule', training.Schedule)
   first, second = (
-    [schedule(config.client_learning_rate, i, n) for i in range(num_rounds)]
+    [
+      schedule.rate(config.client_learning_rate, i, n)
+      for i in range(num_rounds)
+    ]
     for n in (num_rounds, config.num_rounds)
   )
   for method in config.selection.methods:
     depends = 'num_rounds' in inspect.signature(method.factory).parameters
-    if method.role == 'learning_rate_schedule':
+    if method.role == 'schedule':
       depends = first != second
     if depends:
       return f'--{method.role}={method.name} depends on the number of rounds'

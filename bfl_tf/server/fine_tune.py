@@ -7,6 +7,7 @@ squared error replaces the accuracy.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,6 @@ class FineTune(Server):
     training_config = dataclasses.replace(
       worker.config,
       parts=(),
-      step_decay=1.0,
-      epoch_decay=1.0,
       inference=worker.config.inference.with_objective(update_prior=False),
     )
     return worker.other(training_config)
@@ -78,11 +77,12 @@ class FineTune(Server):
     return Outcome(model, slot, report)
 
   def _task(self, tools, model, seed, step):
+    size = tools.workers[0].config.batch_size
+    steps = math.ceil(len(tools.server_indices) / size)
     return training.ClientTask(
       start=model,
       indices=tools.server_indices,
-      epochs=np.int32(1),
-      learning_rate=np.float32(self.learning_rate),
+      rates=np.full(steps, self.learning_rate, np.float32),
       seed=seed,
       first_step=np.int32(step),
       kl_weight=np.float32(tools.objective.temperature),

@@ -39,7 +39,7 @@ from bfl_tf.training.prediction import (
 )
 from bfl_tf.training.predictive import Predictive
 from bfl_tf.training.predictor import Inputs, Predictor
-from bfl_tf.training.schedules import SCHEDULES
+from bfl_tf.training.schedules import Schedule, SCHEDULES, Steps
 from bfl_tf.training.tasks import (
   any_rows,
   ClientTask,

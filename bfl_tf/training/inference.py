@@ -151,7 +151,7 @@ class Inference:
     """Returns the trained model with the scales that the client sends.
 
     Args:
-      step: A `training.Step` with the prior, without a seed.
+      step: A `training.Step` with the prior, without rate and seed.
       curvature: Function that estimates the diagonal of the Fisher information
         of a label by variable, from a number of samples per example.
       fisher: Function that computes the whole matrix.

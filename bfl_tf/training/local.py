@@ -41,7 +41,6 @@ class _Progress(NamedTuple):
   """State of one training between two steps; weights are in variables."""
 
   step: Any
-  rate: Any
   sum_rates: Any
   sum_loss: Any
   carry: Any
@@ -96,6 +95,7 @@ class LocalTraining:
       of._replace(
         start=of.start._replace(factor=factor),
         indices=tasks.any_rows(of.indices),
+        rates=tasks.any_rows(of.rates),
       ),
     ]
 
@@ -131,9 +131,7 @@ class LocalTraining:
       weight *= given.weight
     kl_examples /= weight
     batches = -(-count // config.batch_size)
-    num_steps = task.first_step + tf.minimum(
-      task.epochs * batches, task.max_steps
-    )
+    num_steps = task.first_step + tf.size(task.rates)
     run = _Run(
       task.seed,
       num_examples,
@@ -144,29 +142,28 @@ class LocalTraining:
       tf.cast(task.all_examples, tf.float32),
     )
     zero = tf.constant(0.0)
-    now = _Progress(task.first_step, task.learning_rate, zero, zero, carry)
-    for epoch in tf.range(task.epochs):
+    now = _Progress(task.first_step, zero, zero, carry)
+    for epoch in tf.range(-(-tf.size(task.rates) // batches)):
       order = tf.random.experimental.stateless_shuffle(
         task.indices, seed=stream('order', epoch)
       )
       done = 0
-      left = tf.minimum(num_steps - now.step, batches)
-      end = tf.minimum(count, left * config.batch_size)
+      rates = task.rates[epoch * batches : (epoch + 1) * batches]
+      end = tf.minimum(count, tf.size(rates) * config.batch_size)
       if self._compiled:
         done = end - end % config.batch_size
-        now = self._compiled(x, y, _padded(order, x.shape[0]), done, run, now)
+        padded = (_padded(values, x.shape[0]) for values in (order, rates))
+        now = self._compiled(x, y, *padded, done, run, now)
       for first in tf.range(done, end, config.batch_size):
         batch = order[first : first + config.batch_size]
-        now = self._next(x, y, batch, run, now)
-      is_last = (epoch + 1) % config.epoch_decay_every == 0
-      if config.epoch_decay != 1 and is_last:
-        now = now._replace(rate=now.rate * config.epoch_decay)
+        rate = rates[first // config.batch_size]
+        now = self._next(x, y, batch, rate, run, now)
     taken, carry = now.step - task.first_step, now.carry
     mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
     trace = tasks.Trace(taken, now.sum_rates, mean_loss)
     model = weights.read(self.variables, own)
     last = tasks.Step(
-      now.step, now.rate, None, num_examples, kl_examples, num_steps, prior
+      now.step, None, None, num_examples, kl_examples, num_steps, prior
     )
 
     def curvature(samples):
@@ -183,25 +180,25 @@ class LocalTraining:
     )
     return self._parts.end(model, carry, trace, config.for_one_site)
 
-  def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
+  def _full_batches(self, x, y, order, rates, end, run: _Run, now: _Progress):
     """Trains on `order[:end]`, whose size is a multiple of the batch size.
 
-    All shapes are static, as XLA compiles them: `order` has a place for each
-    example of the data set.
+    All shapes are static, as XLA compiles them: `order` and `rates` have a
+    place for each example of the data set.
     """
     size = self._config.batch_size
     for first in tf.range(0, end, size):
-      now = self._next(x, y, tf.slice(order, [first], [size]), run, now)
+      batch = tf.slice(order, [first], [size])
+      now = self._next(x, y, batch, rates[first // size], run, now)
     return now
 
-  def _next(self, x, y, batch, run: _Run, now: _Progress) -> _Progress:
+  def _next(self, x, y, batch, rate, run: _Run, now: _Progress) -> _Progress:
     """Trains one step on the examples with the indices `batch`."""
     stream = seeds.Stream(run.seed)
     inputs, labels = self._batch(x, y, batch, stream('augment', now.step))
-    current = now.rate * self._cycle(now.step)
     info = tasks.Step(
       now.step,
-      current,
+      rate,
       stream('step', now.step),
       run.num_examples,
       run.kl_examples,
@@ -215,20 +212,8 @@ class LocalTraining:
       prior = self._inference.prior(given, None, self._trained)
     loss, carry = self.step(inputs, labels, info, now.carry, prior)
     return _Progress(
-      now.step + 1,
-      now.rate * self._config.step_decay,
-      now.sum_rates + current,
-      now.sum_loss + loss,
-      carry,
+      now.step + 1, now.sum_rates + rate, now.sum_loss + loss, carry
     )
-
-  def _cycle(self, step):
-    """Returns the factor on the learning rate at a step of the cycle."""
-    length, floor = self._config.cycle_length, self._config.cycle_floor
-    if not length:
-      return 1.0
-    place = tf.cast(step % length, tf.float32) / max(1, length - 1)
-    return 1.0 - (1.0 - floor) * place
 
   def _curvature(self, x, indices, samples, seed):
     """Returns the diagonal of the Fisher information, by variable.
@@ -401,9 +386,9 @@ class LocalTraining:
     return carry
 
 
-def _padded(order, size):
-  """Returns indices with zeros after them, `[size]`."""
-  padded = tf.pad(order, [[0, size - tf.size(order)]])
+def _padded(vector, size):
+  """Returns a vector with zeros after it, `[size]`."""
+  padded = tf.pad(vector, [[0, size - tf.size(vector)]])
   return tf.ensure_shape(padded, [size])
 
 

@@ -83,7 +83,7 @@ class Optimizer(component.Component, abc.ABC):
       slots: Slots after the last step.
       curvature: Estimate of the diagonal of the Fisher information of a label
         at the trained weights, per variable; empty if `curvature_samples` is 0.
-      step: A `training.Step` without a seed.
+      step: A `training.Step` without rate and seed.
     """
     return []
 

@@ -43,9 +43,6 @@ class TrainingConfig:
       of normalizations).
     inference: Owner of the posterior with its prior and KL reduction, as of
       `Inference.compiled`.
-    epoch_decay: Factor on the learning rate after `epoch_decay_every` epochs.
-    cycle_length: Number of steps of a learning-rate cycle, which falls linearly
-      to `cycle_floor` and then restarts; 0 for no cycles.
     trains_scale: Whether to train scales; False also omits the KL term.
     for_one_site: Whether the trained model is that of one site, which is not
       sent: only the parts that fit a posterior change it at the end.
@@ -63,11 +60,6 @@ class TrainingConfig:
   augment: bool = False
   augment_padding: int = 4
   augment_border: str = 'zeros'
-  step_decay: float = 1.0
-  epoch_decay: float = 1.0
-  epoch_decay_every: int = 1
-  cycle_length: int = 0
-  cycle_floor: float = 1.0
   trains_scale: bool = True
   parts: tuple = ()
   jit_compile: bool = False
@@ -82,11 +74,12 @@ class ClientTask(NamedTuple):
     start: Broadcast weights. A worker copies them once for all clients of a
       round, so their arrays must not change.
     indices: `[num_examples]` int32, indices into the training data.
+    rates: `[num_steps]` float32, learning rate of each step. The training may
+      end within an epoch.
     seed: `[2]` int32.
     first_step: Number of steps already taken; if positive, the optimizer keeps
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
-    max_steps: Largest number of steps; it may end the last epoch early.
     all_examples: Number of examples of all clients; 0 under privacy.
     shared: Result of `Server.shared` of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
@@ -94,15 +87,13 @@ class ClientTask(NamedTuple):
 
   start: weights.Weights
   indices: np.ndarray
-  epochs: np.int32
-  learning_rate: np.float32
+  rates: np.ndarray
   seed: np.ndarray
   shared: Mapping[str, Any] = {}
   memory: Mapping[str, Any] = {}
   first_step: np.int32 = np.int32(0)
   other_examples: np.int32 = np.int32(0)
   kl_weight: np.float32 = np.float32(1)
-  max_steps: np.int32 = np.int32(2**31 - 1)
   round: np.int32 = np.int32(0)
   all_examples: np.int32 = np.int32(0)
 

@@ -29,7 +29,8 @@ def table(tmp_path, y, **changes):
       'model': 'logistic', 'variant': 'deterministic', 'num_rounds': 1,
       'client_optimizer': 'laplace', 'laplace.covariance': 'full',
       'laplace.prior_scale': SCALE, 'pooling': 'product', 'batch_size': 200,
-      'local_epochs': 1500, 'client_learning_rate': 0.1, 'step_decay': 0.996,
+      'local_epochs': 1500, 'client_learning_rate': 0.1,
+      'constant.step_decay': 0.996,
     }
     | changes
   )  # fmt: skip

@@ -135,8 +135,7 @@ def test_a_replaced_client_trains_with_the_schedule_of_the_round(monkeypatch):
   """The client has the rates and epochs of the round, but its own seeds."""
   monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = built(
-    **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
-    min_local_epochs=2,
+    **{'schedule': 'exponential', 'exponential.min_epochs': 2},
     local_epochs=9,
   )
   before, _ = toys.execute(experiment, 1, engine=_TRAINS())

@@ -73,7 +73,7 @@ def test_parts_that_do_nothing_change_no_bits():
 
 def test_gradient_hooks_run_in_the_order_of_the_parts():
   begin = start()
-  task = toys.task(begin, rate=0.5)
+  task = toys.task(begin, rate=0.5, batch_size=50)
   settings = {'task': task, 'batch_size': 50}
 
   def gradient(*parts):
@@ -95,7 +95,7 @@ def test_gradient_hooks_follow_weight_decay_and_do_not_change_scales():
     weight_decay=0.3,
   )  # fmt: skip
   begin = toys.start(worker)
-  got = worker.train(toys.task(begin, rate=0.5)).model
+  got = worker.train(toys.task(begin, rate=0.5, batch_size=50)).model
   np.testing.assert_allclose(got.loc, begin.loc - 0.5, rtol=1e-5, atol=1e-6)
   assert np.all(got.scale != begin.scale)
 
@@ -105,11 +105,11 @@ def test_shared_values_memory_and_extras_pass_through_training():
   task = toys.task(
     begin,
     epochs=2,
+    rate=0.1 * 0.5 ** np.arange(8),
     shared={'diary': np.full(15, 0.25, np.float32)},
     memory={'diary': np.float32([3, 7])},
   )
-  settings = {'batch_size': 16, 'step_decay': 0.5}
-  worker = toys.worker(parts=(part, Affine(0.0)), **settings)
+  worker = toys.worker(parts=(part, Affine(0.0)))
   result = worker.train(task)
   # Without gradients, a step adds the shared value; `end` doubles the mean.
   expected = 2 * (begin.point + 8 * 0.25)

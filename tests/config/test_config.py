@@ -9,7 +9,7 @@ from bfl_tf.runs import run_config
 CHANGED = {
   'dataset': 'some where/my file.npz', 'train_split': 'train[:10%]',
   'augment': True, 'mlp.hidden_units': (200, 100),
-  'learning_rate_schedule': 'steps', 'steps.decay_at': (),
+  'schedule': 'steps', 'steps.decay_at': (),
   'client_parts': ('proximal', 'toys:Counter'), 'client_learning_rate': 1e-05,
   'flipout.prior_scale': 1 / 3, 'flipout.update_prior': True, 'seed': 2**31 - 1,
   'data_seed': 0, 'start': ('fine_tune',),

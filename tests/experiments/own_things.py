@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import tf_keras
 
-from bfl_tf import parts
+from bfl_tf import parts, training
 from bfl_tf.server import pooling
 from bfl_tf.server.pooling import rules
 
@@ -60,8 +60,8 @@ class Named(NoMean):
     return parts.Outcome(model, slot, {'round': 1})
 
 
-class Falling:
-  def __call__(self, rate, round_index, num_rounds):
+class Falling(training.Schedule):
+  def rate(self, rate, round_index, num_rounds):
     return -rate
 
 

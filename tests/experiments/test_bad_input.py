@@ -51,7 +51,7 @@ REFUSED = """
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
 --client_parts=own_things:BadGradient
---learning_rate_schedule=own_things:Falling
+--schedule=own_things:Falling
 --dataset=own_things:reading
 """
 # These errors occur in training: code 1, and the state is saved.

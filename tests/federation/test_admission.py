@@ -12,7 +12,7 @@ MODEL = weights.Weights(TWO, TWO, ONE, ONE, np.ones([2, 2], np.float32))
 TRACE = training.Trace(np.int32(4), np.float32(0.4), np.float32(2.0))
 MEMORY = {'part': {'rounds': np.int32(1), 'deep': {'sums': TWO}}}
 UPDATE = statistics.ClientUpdate(3, 10, MODEL, {'part': ONE}, TRACE)
-WORK = client.Work(10, 4, np.full(4, 0.1))
+WORK = client.Work(10, np.full(4, 0.1))
 LIKE = training.Result(
   *tf.nest.map_structure(
     lambda value: tf.TensorSpec(np.shape(value), value.dtype),

@@ -10,9 +10,8 @@ from bfl_tf import federation
 
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'), 'clients_per_round': 4,
-  'min_local_epochs': 1, 'local_epochs': 3,
-  'learning_rate_schedule': 'exponential', 'exponential.decay': 0.5,
-  'exponential.silent_rounds': 0,
+  'local_epochs': 3, 'schedule': 'exponential', 'exponential.min_epochs': 1,
+  'exponential.decay': 0.5, 'exponential.silent_rounds': 0,
 }  # fmt: skip
 
 
@@ -29,11 +28,11 @@ def test_a_task_has_the_seed_rate_and_memory_of_its_client_and_round():
   assert toys.same(task(), task())
   assert task().seed.tolist() != task(client=2).seed.tolist()
   assert task().seed.tolist() != task(round_index=1).seed.tolist()
-  rates = [task(round_index).learning_rate for round_index in range(3)]
+  rates = [task(round_index).rates[0] for round_index in range(3)]
   np.testing.assert_allclose(rates, [0.1, 0.05, 0.025], rtol=1e-6)
   # A personalized model, after the last round, has the rate of that round.
   last = plan.config.num_rounds
-  assert task(last).learning_rate == task(last - 1).learning_rate
+  assert task(last).rates[0] == task(last - 1).rates[0]
   assert set(task().memory) == {'counter', 'follower'}
   kept = {'counter': {'rounds': np.int32(7), 'steps': np.ones(50, np.int32)}}
   # A memory that is not in the checkpoint has its initial value.

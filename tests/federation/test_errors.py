@@ -27,7 +27,7 @@ SETS = {
 }  # fmt: skip
 INIT = of_papers.INDEPENDENT_INIT
 TABLE = f"""
-min_local_epochs | min_local_epochs=3 local_epochs=2
+local_epochs | constant.min_epochs=3 local_epochs=2
 clients_per_round | clients_per_round=7
 min_clients | min_clients=7
 min_clients | min_clients=4 clients_per_round=3

@@ -16,7 +16,7 @@ COUNTING = {
   'client_parts': ('toys:Counter',),
   'batch_size': 150,  # One step per epoch.
   'clients_per_round': 3,
-  'min_local_epochs': 2,
+  'constant.min_epochs': 2,
   'local_epochs': 4,
 }
 
@@ -72,8 +72,9 @@ def test_fedavg_is_the_weighted_mean_of_separately_trained_clients():
     points = []
     for client, indices in enumerate(experiment.partition):
       seed = seeds.named(0, 'local_training', round_index, client)
-      rate, epochs = np.float32(0.1), np.int32(2)
-      job = training.ClientTask(state.model, indices, epochs, rate, seed)
+      steps = 2 * -(-len(indices) // 32)
+      rates = np.full(steps, 0.1, np.float32)
+      job = training.ClientTask(state.model, indices, rates, seed)
       points.append(experiment.workers[0].train(job).model.point)
     sizes = [len(indices) for indices in experiment.partition]
     expected = np.average(np.float64(points), axis=0, weights=sizes)
@@ -89,12 +90,6 @@ def test_bytes_to_and_from_clients_are_counted():
   assert bare['bytes_up'] == bare['bytes_down'] == 3 * 15 * 4
   # The part adds two float32 numbers.
   assert extra['bytes_up'] == 3 * (15 + 2) * 4
-
-
-def test_early_rounds_have_their_own_number_of_epochs():
-  settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
-  _, infos = toys.execute(toys.experiment(**settings), 3)
-  assert [info['local_steps'] for info in infos] == [18, 18, 6]
 
 
 def test_the_broadcast_of_a_repeated_request_is_counted():

@@ -163,10 +163,10 @@ def test_dittos_second_training_is_penalized_and_stays_on_the_client():
   start = toys.start(worker)
   away = start.replace_mean(start.mean + np.float32(0.3))
   memory = {'ditto': own.memory(away)}
-  found = worker.train(toys.task(start, memory=memory))
-  sent = plain.train(toys.task(start)).model
+  found = worker.train(toys.task(start, memory=memory, batch_size=50))
+  sent = plain.train(toys.task(start, batch_size=50)).model
   assert np.array_equal(found.model.mean, sent.mean)
-  step = plain.train(toys.task(away)).model.mean - away.mean
+  step = plain.train(toys.task(away, batch_size=50)).model.mean - away.mean
   pull = 0.1 * 0.5 * (start.mean - away.mean)
   point = found.memory['ditto']['point']
   np.testing.assert_allclose(point, away.mean + step + pull, atol=1e-6)

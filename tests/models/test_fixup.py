@@ -83,8 +83,10 @@ def test_fixup_resnets_train_without_normalization(depth):
     data=training.Data(x.astype(np.float32), y, np.zeros(3), np.ones(3)),
   )
   begin = toys.start(worker)
-  trained = worker.train(toys.task(begin, range(40), 60, 0.02)).model
-  again = worker.train(toys.task(trained, range(40), 1, 0.02))
+  trained = worker.train(
+    toys.task(begin, range(40), 60, 0.02, batch_size=40)
+  ).model
+  again = worker.train(toys.task(trained, range(40), 1, 0.02, batch_size=40))
   assert again.trace.loss < 0.5 * np.log(10)
   moved = weights.unflatten(trained.point - begin.point, worker.layout.point)
   assert all(np.any(change) for change in moved)

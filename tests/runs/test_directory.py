@@ -150,7 +150,7 @@ def by_rounds(labels, num_clients, num_rounds):
 @pytest.mark.parametrize(
   'changes',
   [
-    {'learning_rate_schedule': 'steps'},
+    {'schedule': 'steps'},
     {'partition': f'{__name__}:by_rounds'},
   ],
 )

@@ -77,8 +77,9 @@ def test_fractions_are_of_the_total_number_of_steps():
   assert two.num_steps(fractions.tools) == 25
   assert one.averaging(25) == two.averaging(25)
   assert (two.averaging(25).start, two.averaging(25).period) == (10, 5)
-  student = two.student(fractions.tools).config
-  assert (student.cycle_length, student.cycle_floor) == (5, 0.4)
+  # The rate falls linearly in each cycle, and then restarts.
+  cycle = [1e-3, 8.5e-4, 7e-4, 5.5e-4, 4e-4]
+  np.testing.assert_allclose(two.rates(25), 5 * cycle, rtol=1e-6)
 
 
 def test_an_averaged_student_has_recalibrated_batch_statistics():

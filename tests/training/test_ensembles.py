@@ -92,13 +92,6 @@ def test_one_hot_targets_train_like_labels():
   assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
 
 
-def test_cyclic_rates_fall_linearly_and_restart():
-  worker = toys.worker(cycle_length=3, cycle_floor=0.5)
-  result = worker.train(toys.task(toys.start(worker), range(64), rate=0.4))
-  # The rates of four steps are 0.4, 0.3, 0.2, 0.4.
-  assert result.trace.sum_rates == pytest.approx(1.3)
-
-
 def test_a_fixed_scale_is_constant_and_adds_no_divergence():
   free = toys.worker(variant='flipout')
   held = toys.worker(variant='flipout', trains_scale=False)

@@ -93,7 +93,12 @@ def logistic(**settings):
   begin = begin._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
   weight = IVON.kl_weight(0)
   return worker, toys.task(
-    begin, range(50), epochs=STEPS, rate=RATE, kl_weight=weight
+    begin,
+    range(50),
+    epochs=STEPS,
+    rate=RATE,
+    batch_size=50,
+    kl_weight=weight,
   )
 
 

@@ -1,6 +1,7 @@
 """Tests of the local training that XLA compiles."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -31,7 +32,6 @@ def network(name, **arguments):
     {
       'parts': (fedprox.Proximal(), projection.Projection()),
       'optimizer': training.Adam(),
-      'step_decay': 0.9,
     },
     pytest.param(
       {
@@ -50,7 +50,8 @@ def test_compiled_and_other_steps_agree_and_are_compiled_once(settings):
   )
   begin = toys.start(plain)
   for size in SIZES:
-    task = toys.task(begin, indices=range(size), epochs=2, rate=0.05)
+    rate = 0.05 * 0.9 ** np.arange(2 * math.ceil(size / 16))
+    task = toys.task(begin, indices=range(size), epochs=2, rate=rate)
     expected, found = plain.train(task), compiled.train(task)
     assert found.trace.steps == expected.trace.steps
     np.testing.assert_allclose(found.trace.loss, expected.trace.loss, rtol=1e-5)

@@ -33,8 +33,8 @@ def test_fedlap_cov_reaches_the_optimum_of_all_data():
   settings = {
     'client_optimizer': 'laplace', 'laplace.curvature_samples': 20,
     'client_parts': ('pvi',), 'pvi.damping': 0.3,
-    'client_learning_rate': 0.05, 'step_decay': 0.98, 'local_epochs': 150,
-    'batch_size': 150, 'num_clients': 3,
+    'client_learning_rate': 0.05, 'constant.step_decay': 0.98,
+    'local_epochs': 150, 'batch_size': 150, 'num_clients': 3,
   }  # fmt: skip
   alone = {'num_clients': 1, 'partition': 'iid', 'pvi.damping': 1.0}
   found, _ = toys.execute(toys.experiment(**settings), 15)

@@ -42,8 +42,7 @@ def task(worker, **changes):
   start = weights.Weights(*map(np.asarray, weights.read(worker.variables)))
   values = {
     'indices': np.arange(len(Y), dtype=np.int32),
-    'epochs': np.int32(3000),
-    'learning_rate': np.float32(1e-2),
+    'rates': np.full(3000, 1e-2, np.float32),
     'seed': np.zeros(2, np.int32),
   }
   return training.ClientTask(start, **values | changes)
@@ -94,11 +93,11 @@ def test_training_reaches_the_mean_of_bayesian_linear_regression():
 
 def test_variational_training_reaches_the_best_factorized_posterior():
   worker = linear(
-    'flipout', KNOWN, optimizer=training.Adam(), step_decay=0.999,
+    'flipout', KNOWN, optimizer=training.Adam(),
     inference=training.Inference(training.Objective(prior_scale=PRIOR)),
   )  # fmt: skip
-  rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(4000)}
-  result = worker.train(task(worker, **rates))
+  rates = np.float32(3e-2 * 0.999 ** np.arange(4000))
+  result = worker.train(task(worker, rates=rates))
   mean, covariance = exact_posterior()
   best = np.diag(np.linalg.inv(covariance)) ** -0.5
   np.testing.assert_allclose(result.model.scale, best, rtol=0.03)
@@ -112,10 +111,10 @@ def test_a_laplace_approximation_is_the_best_posterior_at_the_mean():
   optimizer = training.Laplace(prior_scale=PRIOR, curvature_samples=2000)
   worker = linear(
     'deterministic', KNOWN, optimizer=optimizer,
-    inference=toys.inference(optimizer), step_decay=0.998,
+    inference=toys.inference(optimizer),
   )  # fmt: skip
-  rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(5000)}
-  model = worker.train(task(worker, **rates)).model
+  rates = np.float32(3e-2 * 0.998 ** np.arange(5000))
+  model = worker.train(task(worker, rates=rates)).model
   mean, covariance = exact_posterior()
   np.testing.assert_allclose(model.loc, mean, rtol=0, atol=1e-5)
   # The standard error of a variance is sqrt(2 / samples) of it.
@@ -148,8 +147,8 @@ def test_predictive_variances_are_those_of_posterior_and_noise():
 def test_constant_noise_is_trained_to_the_residual():
   constant = training.Gaussian(MOMENTS, 'constant')
   worker = linear('deterministic', constant, optimizer=training.Adam())
-  rates = {'learning_rate': np.float32(3e-2)}
-  model = worker.train(task(worker, **rates)).model
+  rates = np.full(3000, 3e-2, np.float32)
+  model = worker.train(task(worker, rates=rates)).model
   seed = seeds.named(0, 'test')
   found = training.predict([worker], model, X, seed=seed)
   residual = np.mean(np.square(Y - found.mean[:, 0]))

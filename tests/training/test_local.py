@@ -54,21 +54,21 @@ def reference(begin, batches, rates, momentum=0.0, decay=0.0, longest=np.inf):
   return point, losses
 
 
-SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
+RATES = 0.2 * 0.9 ** np.arange(16)
 
 
 @pytest.mark.parametrize(
-  'momentum, settings',
+  'momentum, rates, settings',
   [
-    (0.0, {}),
-    (0.9, {'weight_decay': 0.1, 'decay_biases': False}),
-    (0.5, SCHEDULE | {'weight_decay': 0.1}),
+    (0.0, np.full(16, 0.2), {}),
+    (0.9, np.full(16, 0.2), {'weight_decay': 0.1, 'decay_biases': False}),
+    (0.5, RATES, {'weight_decay': 0.1}),
   ],
 )
-def test_sgd_matches_the_numpy_reference(momentum, settings):
+def test_sgd_matches_the_numpy_reference(momentum, rates, settings):
   worker, batches = recorded(optimizer=training.SGD(momentum), **settings)
   begin = toys.start(worker)
-  result = worker.train(toys.task(begin, epochs=4, rate=0.2))
+  result = worker.train(toys.task(begin, epochs=4, rate=rates))
 
   # The last partial batch is kept; each epoch takes every example once.
   assert [len(batch) for batch in batches] == [16, 16, 16, 2] * 4
@@ -77,8 +77,6 @@ def test_sgd_matches_the_numpy_reference(momentum, settings):
     assert sorted(epoch.tolist()) == sorted(toys.TRAIN.x[:50].tolist())
   assert len({epoch.tobytes() for epoch in epochs}) == 4
 
-  rates = 0.2 * settings.get('step_decay', 1.0) ** np.arange(16)
-  rates *= settings.get('epoch_decay', 1.0) ** (np.arange(16) // 8)
   decay = np.full(15, settings.get('weight_decay', 0.0))
   decay[12:] *= settings.get('decay_biases', True)
   point, losses = reference(begin, batches, rates, momentum, decay)
@@ -154,6 +152,7 @@ def test_the_kl_divergence_and_its_gradient_match_tfp(
     begin,
     range(num_examples),
     rate=0.5,
+    batch_size=50,
     other_examples=np.int32(others),
     kl_weight=np.float32(weight),
   )
@@ -223,7 +222,7 @@ def test_augmentation_uses_the_specified_padding(padding=2):
   )
   settings = {'augment': True, 'augment_padding': padding}
   worker = toys.worker(build, batch_size=200, data=data, **settings)
-  worker.train(toys.task(toys.start(worker), range(200)))
+  worker.train(toys.task(toys.start(worker), range(200), batch_size=200))
   (batch,) = recorder.batches
   # Images of ones have a frame of zeros, so a crop shifted by n lacks n rows.
   rows = np.any(batch, axis=(2, 3)).sum(1)
@@ -234,7 +233,7 @@ def test_augmentation_uses_the_specified_padding(padding=2):
 def test_moving_statistics_are_updated_in_the_buffers():
   worker = toys.worker(toys.normalized_inputs, batch_size=50)
   begin = toys.start(worker)._replace(buffers=np.arange(8, dtype=np.float32))
-  got = worker.train(toys.task(begin)).model.buffers
+  got = worker.train(toys.task(begin, batch_size=50)).model.buffers
   x = toys.TRAIN.x[:50]
   batch = np.concatenate([x.mean(0), x.var(0)])
   np.testing.assert_allclose(got, 0.9 * begin.buffers + 0.1 * batch, rtol=1e-5)

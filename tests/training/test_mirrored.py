@@ -52,7 +52,7 @@ def test_on_two_devices_the_kl_divergence_is_counted_once(mirrored):
     mirrored, 'flipout', batch_size=50, inference=training.Inference(narrow)
   )
   begin = toys.start(one)
-  task = toys.task(begin, rate=1e-3, epochs=2)
+  task = toys.task(begin, rate=1e-3, epochs=2, batch_size=50)
   alone, shared = one.train(task), two.train(task)
   # The prior is so narrow that the KL dominates the loss.
   assert shared.trace.loss == pytest.approx(alone.trace.loss, rel=1e-2)

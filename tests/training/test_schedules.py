@@ -1,12 +1,13 @@
-"""Tests of learning rate schedules over rounds."""
+"""Tests of schedules."""
 
 import pytest
 
 from bfl_tf import training
+from experiments.papers.fedbe import released
 
 
 def rates(schedule, num_rounds, initial=0.5):
-  return [schedule(initial, r, num_rounds) for r in range(num_rounds)]
+  return [schedule.rate(initial, r, num_rounds) for r in range(num_rounds)]
 
 
 def test_steps_decay_at_fractions_of_the_run():
@@ -22,26 +23,15 @@ def test_steps_decay_at_fractions_of_the_run():
 
 
 def test_steps_can_have_a_factor_per_fraction():
-  """FedBE's published code has factors 0.5, 1, 0.2, 0.1 and 0.01."""
-  steps = training.SCHEDULES['steps']((0.3, 0.6, 0.9), (0.2, 0.5, 0.1), 0.5)
-  expected = [0.5] + [1.0] * 2 + [0.2] * 3 + [0.1] * 3 + [0.01]
+  steps = training.Steps(decay_at=(0.3, 0.6, 0.9), decay_factor=(0.2, 0.5, 0.1))
+  expected = [1.0] * 3 + [0.2] * 3 + [0.1] * 3 + [0.01]
   assert rates(steps, 10, 1.0) == pytest.approx(expected)
-
-
-def test_decay_after_shifts_only_fractions_that_are_whole_rounds():
-  # 0.3 and 0.6 of 10 rounds are rounds 3 and 6, counted from 0.
-  later = training.SCHEDULES['steps'](decay_after=True)
-  expected = [1.0] * 4 + [0.1] * 3 + [0.01] * 3
-  assert rates(later, 10, 1.0) == pytest.approx(expected)
-  # Between two rounds there is no difference: 0.3 and 0.6 of 7 are 2.1 and 4.2.
-  assert rates(later, 7) == rates(training.SCHEDULES['steps'](), 7)
 
 
 def test_fractions_with_rounding_errors_fall_on_the_exact_round():
   # 0.55 * 100 is 55.00000000000001, 0.7 * 90 is 62.99999999999999.
   steps = training.SCHEDULES['steps']
   assert rates(steps((0.55,)), 100, 1.0).index(0.1) == 55
-  assert rates(steps((0.7,), decay_after=True), 90, 1.0).index(0.1) == 64
 
 
 def test_exponential_decay_begins_after_the_constant_rounds():
@@ -53,3 +43,23 @@ def test_exponential_decay_begins_after_the_constant_rounds():
   assert got[51:] == pytest.approx(expected)
   other = training.SCHEDULES['exponential'](0.5, 0)
   assert rates(other, 3) == [0.5, 0.25, 0.125]
+
+
+def test_steps_of_a_round_and_the_number_of_epochs():
+  schedule = training.Schedule(min_epochs=2, step_decay=0.5)
+  assert schedule.epochs(5, 0) == (2, 5)
+  assert schedule.factors(3, 1).tolist() == [1, 0.5, 0.25]
+  assert training.Schedule().epochs(5, 0) == (5, 5)
+
+
+def test_the_schedule_of_fedbes_published_code():
+  """The factors are 0.5, 1, 0.2, ..., one round after each fraction."""
+  schedule = released.ReleasedSchedule(
+    (0.3, 0.6, 0.9), (0.2, 0.5, 0.1), epoch_decay=0.1
+  )
+  expected = [0.5] + [1.0] * 3 + [0.2] * 3 + [0.1] * 3
+  assert rates(schedule, 10, 1.0) == pytest.approx(expected)
+  assert [schedule.epochs(20, r)[0] for r in (0, 4, 5)] == [40, 40, 20]
+  # Two steps per epoch.
+  factors = schedule.factors(62, 2)
+  assert factors.tolist() == [1] * 60 + [0.1] * 2

@@ -64,7 +64,7 @@ _ROUND_DECAY = {
   'constant in a round': grids.MAIN['FedAvg', _STEP],
   'x 0.99 a step': settings.cell(
     'round_decay', _STEP, 'fedavg',
-    {**settings.PAPER.flags('fedavg'), 'step_decay': 0.99},
+    {**settings.PAPER.flags('fedavg'), 'steps.step_decay': 0.99},
   ),
 }  # fmt: skip
 _ALPHAS = {
@@ -74,7 +74,7 @@ _ALPHAS = {
       {
         **settings.PAPER.flags('fedavg', 'dirichlet'),
         'dirichlet.alpha': alpha,
-        'learning_rate_schedule': schedule,
+        'schedule': schedule,
       },
     )
     for alpha in (0.1, 0.5, 1.0)

@@ -1,6 +1,7 @@
-"""The Gaussian over global models of FedBE's published code.
+"""Components of FedBE's published code.
 
-Component of `--ensemble.posterior`; the package has that of Eq. 5.
+They are values of `--ensemble.posterior`, where the package has the Gaussian of
+Eq. 5, and of `--schedule`.
 
 References:
   H. Chen, W. Chao. https://github.com/hongyouc/FedBE.
@@ -12,6 +13,8 @@ import dataclasses
 
 import numpy as np
 
+from bfl_tf import training
+from bfl_tf.declare.settings import setting
 from bfl_tf.server import posteriors, teacher_posteriors
 
 
@@ -47,4 +50,34 @@ class ReleasedPosterior(teacher_posteriors.Gaussian):
     return posteriors.normal(loc, scale), pooled
 
 
-released = ReleasedPosterior
+@dataclasses.dataclass(frozen=True)
+class ReleasedSchedule(training.Steps):
+  """Steps with a first round of half the rate and more epochs at the start.
+
+  A fraction that falls on a round has its effect one round later.
+  """
+
+  early_epochs: int = setting(
+    40, 'Number of local epochs in the first five rounds.', ge=0
+  )
+  epoch_decay: float = setting(
+    1.0, 'Factor on the learning rate after every 30 epochs of a round.', gt=0
+  )
+
+  tolerance = -training.Steps.tolerance
+
+  def epochs(self, local_epochs, round_index):
+    if self.early_epochs and round_index < 5:
+      return self.early_epochs, self.early_epochs
+    return super().epochs(local_epochs, round_index)
+
+  def rate(self, rate, round_index, num_rounds):
+    rate = super().rate(rate, round_index, num_rounds)
+    return rate if round_index else 0.5 * rate
+
+  def factors(self, num_steps, steps_per_epoch):
+    decays = np.arange(num_steps) // steps_per_epoch // 30
+    return self.epoch_decay**decays * super().factors(num_steps, 1)
+
+
+released, schedule = ReleasedPosterior, ReleasedSchedule
