@@ -50,6 +50,7 @@ _CLASSES = (
   server.Privacy,
   attacks.Attack,
   training.Optimizer,
+  training.Schedule,
   engine.Engine,
   settings.Setting,
 )

@@ -47,7 +47,7 @@ def test_a_run_uses_every_example_of_the_page(run_dir):
   assert '--FreeRider.fraction=0.2' in flags
   assert '--CyclicKL.cycle=5' in flags
   digests = [line for line in flags if line.startswith('# digest of ')]
-  assert len(digests) == 12
+  assert len(digests) == 13
   assert float(row['cost']) > 0
   counts = np.loadtxt(run_dir / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]

@@ -122,10 +122,10 @@ class CentralPrivacy(Privacy):
   is_private = True
 
   def __post_init__(self):
-    if self.delta > 1 / self.population:
+    if self.delta > 1 / self.num_clients:
       raise ValueError(
         f'--{self.name}.delta={self.delta:g} must be at most 1 / (number of '
-        f'clients) = {1 / self.population:g}: otherwise the guarantee permits '
+        f'clients) = {1 / self.num_clients:g}: otherwise the guarantee permits '
         'to publish all data of one client.'
       )
 
@@ -138,16 +138,6 @@ class CentralPrivacy(Privacy):
   def noise_scale(self) -> float:
     """Standard deviation of the noise on the sum over clients."""
     return self.noise_multiplier * self.clip_norm
-
-  @property
-  def population(self) -> int:
-    """Number of clients that epsilon refers to."""
-    return self.num_clients
-
-  @property
-  def cohort(self) -> int:
-    """Number of clients per round that epsilon refers to."""
-    return self.expected_clients
 
   def check(self, facts):
     # The noise is defined for sums of terms that are linear in the moments.
@@ -204,7 +194,7 @@ class CentralPrivacy(Privacy):
     return NoisyPool(self, pool, broadcast, generator)
 
   def spent(self, num_rounds):
-    rate = self.cohort / self.population
+    rate = self.expected_clients / self.num_clients
     return {
       'epsilon': epsilon(self.noise_multiplier, rate, self.delta, num_rounds)
     }
@@ -232,13 +222,13 @@ class CentralPrivacy(Privacy):
     )
     return (
       f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
-      f'removed, of {self.population} clients, {self.cohort} expected per '
+      f'removed, of {self.num_clients} clients, {self.expected_clients} expected per '
       'round',
       'privacy: it covers the models of all rounds. It covers no other column '
       'of metrics.csv and no count in partition.csv. It holds only while '
       'secret.key is secret, and counts normalization and the division of the '
       'data as fixed in advance',
-      *(few if self.population < 20 else ()),
+      *(few if self.num_clients < 20 else ()),
     )
 
 
