@@ -71,14 +71,18 @@ def uniform(shape, seed: tf.Tensor, dtype='float32') -> tf.Tensor:
 
 def split(seed: tf.Tensor) -> tf.Tensor:
   """Returns a `[2]` int32 seed that is unrelated to `seed`."""
-  return bits([2], seed)
+  return _philox([2], seed)
 
 
 def bits(shape, seed: tf.Tensor) -> tf.Tensor:
-  """Returns int32 draws over the whole range, equal on all devices.
+  """Returns int32 draws over the whole range, equal on all devices."""
+  return _philox(shape, seed)
 
-  They are those of `tf.random.stateless_uniform` with alg='philox'. That
-  function adds 46 operations to a graph; this one adds 14.
+
+def _philox(shape, seed):
+  """Returns the draws of `tf.random.stateless_uniform` with alg='philox'.
+
+  That function adds 46 operations to a graph; this one adds 14.
   """
   draw = functools.partial(tf.raw_ops.StatelessRandomUniformFullIntV2, alg=1)
   counter = tf.cast(seed, tf.uint64)

@@ -77,10 +77,11 @@ def client_task(
   """
   config, round_index = plan.config, broadcast.round
   memory = memory or {}
+  rates = work(plan, round_index, client, len(indices)).rates
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
-    rates=np.float32(work(plan, round_index, client, len(indices)).rates),
+    rates=rates.astype(np.float32),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)
     ),

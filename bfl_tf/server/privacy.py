@@ -222,8 +222,8 @@ class CentralPrivacy(Privacy):
     )
     return (
       f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
-      f'removed, of {self.num_clients} clients, {self.expected_clients} expected per '
-      'round',
+      f'removed, of {self.num_clients} clients, {self.expected_clients} '
+      'expected per round',
       'privacy: it covers the models of all rounds. It covers no other column '
       'of metrics.csv and no count in partition.csv. It holds only while '
       'secret.key is secret, and counts normalization and the division of the '
