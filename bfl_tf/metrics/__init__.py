@@ -13,6 +13,7 @@ from bfl_tf.metrics.calibration import (
   fit_temperature,
   gap_above,
   overconfidence,
+  recalibrated_nll,
   Reliability,
   reliability,
   reliability_of,

@@ -52,6 +52,8 @@ def test_fit_temperature_inverts_a_known_temperature(temperature):
   assert over > 0.05 if temperature < 1 else over < -0.05
   recalibrated = metrics.tempered(miscalibrated, found)
   assert metrics.expected_calibration_error(recalibrated, labels) < 0.03
+  nll = metrics.negative_log_likelihood(recalibrated, labels)
+  assert metrics.recalibrated_nll(miscalibrated, labels) == nll
 
 
 def test_the_temperature_of_separable_examples_is_that_of_the_prior():

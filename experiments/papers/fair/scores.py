@@ -82,17 +82,6 @@ def _sets(dataset, probs) -> dict[str, float]:
   return {k: v for k, v in row.items() if k.partition('_')[0] in ours}
 
 
-def recalibrated_nll(probs: np.ndarray, labels: np.ndarray) -> float:
-  """Returns the NLL with the temperature that fits these examples best.
-
-  For `--own_scores` and `--choose_by=validation_recalibrated_nll`. The NLL
-  without a temperature prefers small learning rates.
-  """
-  temperature = metrics.fit_temperature(probs, labels)
-  tempered = metrics.tempered(probs, temperature)
-  return float(metrics.log_losses(tempered, labels).mean())
-
-
 def _tempered(config, dataset, probs) -> dict[str, float]:
   """Returns NLL and ECE with the temperature of the chosen trial, if any."""
   if config.fitted_temperature <= 0:
