@@ -98,16 +98,17 @@ def _method(name):
 
 
 def _flags_of(method) -> Iterator[str]:
-  """Yields the lines of a method file."""
+  """Yields the flags of a method, with its help, needs and ranges."""
   text = ' '.join(method.help.split())
   comment = {'initial_indent': '# ', 'subsequent_indent': '# '}
   yield from textwrap.wrap(text, _WIDTH, **comment)
   for key, value in method.flags.items():
     many = isinstance(value, tuple | list)
     yield f'--{key}={",".join(value) if many else value}'
-  for key in ('needs', 'tune'):
-    if pairs := getattr(method, key).items():
-      yield f'--{key}={",".join(f"{flag}={text}" for flag, text in pairs)}'
+  for key, value in method.needs.items():
+    yield f'# It needs --{key}={value}.'
+  for key, text in method.tune.items():
+    yield f'# Range of --tune=default: {key}={text}.'
 
 
 def _methods() -> list[tuple[str, list[str], Any]]:

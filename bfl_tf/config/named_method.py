@@ -3,8 +3,8 @@
 A *task* is everything else: data,
 partition, network, rounds, batch size. The client optimizer belongs to the
 task, unless the method names one, or the optimizer of the task fits a
-posterior. A *method file* is a .flags file with a method. If it contains
-`--method`, it is a variant of that method: its other flags are stronger.
+posterior. A *method file* is a .flags file with `--method` and flags that are
+stronger than those of this method.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,6 @@ from bfl_tf.config import catalog, flagfile
 from bfl_tf.config.fields import FIELDS, ROLES, roles_of
 from bfl_tf.config.selection import Selection
 from bfl_tf.declare import registry
-from bfl_tf.declare.settings import Setting, SettingSpec
 from bfl_tf.methods import Method, NAMED
 
 # Fields of a method; other fields are of the task.
@@ -29,12 +28,6 @@ OF_OPTIMIZER = (
   'client_optimizer', 'client_learning_rate', 'client_weight_decay',
   'decay_biases', 'max_gradient_norm',
 )  # fmt: skip
-# Flags of a method file for the attributes of `Method`, such as
-# --needs=num_rounds=1.
-_OF_FILE = {
-  name: SettingSpec(name, str, True, (), Setting())
-  for name in ('needs', 'tune')
-}
 
 
 class MethodFlags(NamedTuple):
@@ -44,9 +37,6 @@ class MethodFlags(NamedTuple):
   tune: Mapping[str, str]
   needs: Mapping[str, int]
   help: str
-
-
-_NO_METHOD = MethodFlags({}, {}, {}, '')
 
 
 def is_file(name: str | os.PathLike) -> bool:
@@ -71,23 +61,14 @@ def read(name: str | os.PathLike) -> MethodFlags:
     return _method_flags(str(name))
   if not pathlib.Path(name).is_file():
     raise ValueError(f'--method={name} is not a file.')
-  known = {**FIELDS, **_OF_FILE}
-  own = flagfile.read(name, known, catalog.known_settings())
-  base = _method_flags(own.pop('method')) if 'method' in own else _NO_METHOD
-  tune, needs = (
-    dict(text.partition('=')[::2] for text in own.pop(key, ()))
-    for key in ('tune', 'needs')
-  )
+  own = flagfile.read(name, FIELDS, catalog.known_settings())
+  if 'method' not in own:
+    raise ValueError(f'{name}: add --method=NAME, the method that it changes.')
+  base = _method_flags(own.pop('method'))
   flags = {**base.flags, **own}
   unused = _unused(name, flags, own)
-  for key in needs:
-    registry.check_choice('needs', key, FIELDS)
-  needs = {k: FIELDS[k].checked(k, n) for k, n in needs.items()}
-  return MethodFlags(
-    {key: value for key, value in flags.items() if key not in unused},
-    {**base.tune, **tune},
-    {**base.needs, **needs},
-    base.help,
+  return base._replace(
+    flags={key: value for key, value in flags.items() if key not in unused}
   )
 
 

@@ -100,38 +100,35 @@ def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
     ('--mlp.hidden_units=3', 'mlp.hidden_units'),
     ('--pvi.damping=0.3', 'pvi.damping'),
     ('--client_learning_rate=1', 'client_learning_rate'),
-    ('--needs=two_rounds', 'needs'),
-    ('--needs=rounds=2', 'rounds'),
     ('--method=other.flags', 'other.flags'),
   ],
 )
 def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
   path = tmp_path / 'mine.flags'
-  path.write_text(f'--pooling=lp\n{text}\n')
+  path.write_text(f'--method=fedavg\n--pooling=lp\n{text}\n')
   with pytest.raises(ValueError, match=named):
     Config.of({'method': str(path)})
 
 
-def test_a_variant_has_the_flags_of_its_method_and_its_own(tmp_path):
+def test_a_method_file_has_the_flags_of_its_method_and_its_own(tmp_path):
   path = tmp_path / 'slow.flags'
   path.write_text(
     '--method=fedlap_cov\n--pvi.damping=0.02\n--client_optimizer=ivon\n'
-    '--tune=ivon.temperature=log:0.001:1\n--needs=num_rounds=60\n'
   )
-  task = {'num_rounds': 60}
-  slow = Config.of({**task, 'method': path})
+  slow = Config.of({'method': path})
   assert slow.method == 'slow'
   assert slow == Config.of(
     {
-      **task, 'method': 'fedlap_cov', 'pvi.damping': 0.02,
+      'method': 'fedlap_cov', 'pvi.damping': 0.02,
       'client_optimizer': 'ivon',
     },
     ['pvi.damping', 'client_optimizer'],
   )  # fmt: skip
   found = named_method.read(path)
-  assert [*found.tune] == ['pvi.damping', 'ivon.temperature']
+  assert [*found.tune] == ['pvi.damping']
   assert 'laplace.prior_scale' not in found.flags
-  with pytest.raises(ValueError, match='--num_rounds=60'):
+  path.write_text('--variant=deterministic\n')
+  with pytest.raises(ValueError, match='--method'):
     Config.of({'method': path})
 
 

@@ -52,9 +52,7 @@ def test_draws_are_within_bounds_and_more_trials_keep_the_first_ones():
   assert len(trials([rate, 'pooling=nwa|ws|lp'], 2)) == 3
 
 
-def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
-  tmp_path,
-):
+def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out():
   texts = [
     'scaffold:client_learning_rate=0.1|0.2', 'client_learning_rate=0.3',
     'proximal.weight=0.1|1',
@@ -80,12 +78,9 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out(
     'fedavg': [('adam', 0.3), ('sgd', 0.5)], 'scaffold': [('sgd', 0.5)],
     'ivon': [('ivon', 0.7)], 'bayes_admm': [('ivon', 0.3)],
   }  # fmt: skip
-  # The ranges that a method declares, or the file of a variant.
+  # The ranges that a method declares.
   assert len(trials(['default'], point={'method': 'fedprox'}, fixed={})) == 3
   assert [*trials(['default'], point={'method': 'fedavg'}, fixed={})] == ['all']
-  path = tmp_path / 'mine.flags'
-  path.write_text('--method=fedavg\n--tune=client_learning_rate=0.1|0.2\n')
-  assert len(trials(['default'], point={'method': str(path)}, fixed={})) == 2
 
 
 @pytest.mark.parametrize(
