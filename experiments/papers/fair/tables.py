@@ -74,7 +74,7 @@ def main(paths: Sequence[str]) -> None:
     command_line.fail('name the directory of runs.csv and trials.csv.')
   folder, base = pathlib.Path(paths[0]), [*paths, BASE][1]
   by_task: dict[str, list[dict[str, str]]] = {}
-  for row in _rows(folder / 'runs.csv'):
+  for row in read_rows(folder / 'runs.csv'):
     if row.get('ensemble'):
       row['method'] += f', {row["ensemble"]} runs'
     by_task.setdefault(row['task'], []).append(row)
@@ -90,7 +90,7 @@ def main(paths: Sequence[str]) -> None:
     lines = [*table(rows, SCORES), '', *table(rows, COSTS)]
     files.write_text(folder / f'{task}.md', '\n'.join(lines) + '\n')
     print(f'{task}:', *lines, '', sep='\n')
-  trials = _rows(folder / 'trials.csv')
+  trials = read_rows(folder / 'trials.csv')
   lines = [*_selected(trials)]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
   print(*_ends(trials), '', sep='\n')
@@ -104,7 +104,8 @@ def main(paths: Sequence[str]) -> None:
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
 
-def _rows(path) -> list[dict[str, str]]:
+def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
+  """Returns the rows of a CSV file."""
   with path.open(newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
@@ -254,17 +255,16 @@ def _cell(line, column) -> str:
   return text + '*' * bool(line.get('significant'))
 
 
-def losses(rows: Sequence[Row]) -> pandas.DataFrame:
+def losses(rows: Sequence[Row], complete: bool = True) -> pandas.DataFrame:
   """Returns the NLL of each method for each pair (task, seed), a column.
 
-  A method without a row for one of the pairs is left out. The NLL of a failed
-  run is infinite.
+  If `complete`, a method without a row for one of the pairs is left out. The
+  NLL of a failed run is infinite.
   """
   table = pandas.DataFrame(rows)[['method', 'task', 'seed', 'nll']]
   table['nll'] = pandas.to_numeric(table['nll']).fillna(math.inf)
-  return table.pivot(
-    index='method', columns=['task', 'seed'], values='nll'
-  ).dropna()
+  found = table.pivot(index='method', columns=['task', 'seed'], values='nll')
+  return found.dropna() if complete else found
 
 
 def agreement(found: pandas.DataFrame) -> float:
@@ -296,12 +296,17 @@ def better(rows: Sequence[Row]) -> Iterator[str]:
   Nemenyi's test counts the pairs of a task and a seed as independent.
   """
   for left_out in ('', *dict.fromkeys(row['task'] for row in rows)):
-    ranks = losses([r for r in rows if r['task'] != left_out]).rank()
-    means = ranks.mean(axis=1)
-    bound = means.get(BASE, math.nan) - critical_difference(*ranks.shape)
-    names = ', '.join(means.index[means < bound]) or 'none'
+    found = losses([r for r in rows if r['task'] != left_out])
+    names = ', '.join(better_ranks(found)) or 'none'
     where = f'without {left_out}' if left_out else 'all tasks'
     yield f'mean rank significantly better than FedAvg, {where}: {names}'
+
+
+def better_ranks(losses: pandas.DataFrame) -> list[str]:
+  """Returns the methods with a significantly better mean rank than FedAvg."""
+  means = losses.rank().mean(axis=1)
+  bound = means.get(BASE, math.nan) - critical_difference(*losses.shape)
+  return list(means.index[means < bound])
 
 
 def critical_difference(num_methods: int, num_rankings: int) -> float:

@@ -1,0 +1,77 @@
+"""Methods with a lower NLL than FedAvg in all settings of a situation.
+
+  python -m experiments.papers.fair.situations results
+
+The rows are those of results/fair and results/imagenet. FedAvg on Fashion-MNIST
+is `fedavg_sgd`, whose NLL is lower than that with Adam.
+"""
+
+from collections.abc import Iterator, Sequence
+import pathlib
+
+import pandas
+
+from experiments import command_line
+from experiments.papers.fair import tables
+
+_SITUATIONS = {
+  'few classes per client, several rounds': (
+    'fair/dirichlet', 'fair/many', 'imagenet/rounds', 'imagenet/rounds_mlp',
+    'imagenet/many',
+  ),
+  'few classes per client, one round': (
+    'imagenet/one_round', 'imagenet/one_round_mlp',
+  ),
+  'IID data': (
+    'fair/iid', 'imagenet/one_round_iid', 'imagenet/rounds_iid',
+  ),
+}  # fmt: skip
+
+
+def main(paths: Sequence[str]) -> None:
+  """Prints a table for each situation."""
+  if len(paths) != 1:
+    command_line.fail('name the directory of fair and imagenet.')
+  losses = read(pathlib.Path(paths[0]))
+  for situation, settings in _SITUATIONS.items():
+    of = losses[[key for key in losses if key[0] in settings]].dropna()
+    print(f'{situation}, {len(of)} methods:', *table(of), '', sep='\n')
+
+
+def read(folder: pathlib.Path) -> pandas.DataFrame:
+  """Returns the NLL of each method for each pair (setting, seed), a column."""
+  found = []
+  for name in ('fair', 'imagenet'):
+    for row in tables.read_rows(folder / name / 'runs.csv'):
+      is_replaced = name == 'fair' and row['method'] == tables.BASE
+      if is_replaced or row.get('ensemble'):
+        continue
+      row['method'] = row['method'].replace('fedavg_sgd', tables.BASE)
+      found.append({**row, 'task': f'{name}/{row["task"]}'})
+  return tables.losses(found, complete=False)
+
+
+def table(losses: pandas.DataFrame) -> Iterator[str]:
+  """Yields the lines of a table of the methods, the best mean rank first."""
+  yield (
+    '| method | mean rank | settings with a lower mean NLL than FedAvg | '
+    'seeds with a lower NLL | significantly better rank |'
+  )
+  yield '|---|---|---|---|---|'
+  ranks = losses.rank().mean(axis=1).sort_values()
+  means = losses.T.groupby(level='task').mean().T
+  settings = means.lt(means.loc[tables.BASE]).sum(axis=1)
+  seeds = losses.lt(losses.loc[tables.BASE]).sum(axis=1)
+  better = tables.better_ranks(losses)
+  for name, rank in ranks.items():
+    if settings[name] == means.shape[1] or name == tables.BASE:
+      cells = (
+        f'{settings[name]} of {means.shape[1]}',
+        f'{seeds[name]} of {losses.shape[1]}',
+        'yes' if name in better else '',
+      )
+      yield f'| {name} | {rank:.1f} | {" | ".join(cells)} |'
+
+
+if __name__ == '__main__':
+  command_line.main(main)
