@@ -103,11 +103,9 @@ def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
   batches = -(-num_examples // config.batch_size)
   steps = config.local_steps or batches * _epochs(plan, round_index, client)
   # Personalized models have the rate of the last round.
-  rate_round = min(round_index, config.num_rounds - 1)
-  rate = schedule.rate(
-    config.client_learning_rate, rate_round, config.num_rounds
-  )
-  return Work(num_examples, rate * schedule.factors(steps, batches))
+  of_round = min(round_index, config.num_rounds - 1), config.num_rounds
+  rate = schedule.rate(config.client_learning_rate, *of_round)
+  return Work(num_examples, rate * schedule.factors(steps, batches, *of_round))
 
 
 def train_client(

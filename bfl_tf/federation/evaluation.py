@@ -41,13 +41,14 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     experiment, result.state, last, None if has_others else factor
   )
   scores |= of_personal
-  validation = dataset.validation
+  validation, scored = dataset.validation, [('', predictive, test.y)]
   if len(validation.y):
     predictions, _ = _predict(*of_round, validation, 'validation')
     val_scores = _score(likelihood, predictions, validation.y, config.num_bins)
     val_scores |= _own_scores(config, likelihood, predictions, validation.y)
     for name, value in val_scores.items():
       scores[f'validation_{name}'] = value
+    scored.append(('validation_', predictions, validation.y))
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
     initial = getattr(experiment.plan.objective, 'initial_scale', 0)
@@ -61,6 +62,12 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     scores['temperature'] = _temperature(
       experiment, result.state, likelihood, factor
     )
+  if 'temperature' in scores and not likelihood.is_numeric:
+    for prefix, given, labels in scored:
+      of_split = metrics.tempered_scores(
+        given.mean, labels, scores['temperature'], config.num_bins
+      )
+      scores |= {prefix + name: value for name, value in of_split.items()}
   return RoundScores(scores, predictive, groups, of_clients)
 
 

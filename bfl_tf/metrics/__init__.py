@@ -13,7 +13,6 @@ from bfl_tf.metrics.calibration import (
   fit_temperature,
   gap_above,
   overconfidence,
-  recalibrated_nll,
   Reliability,
   reliability,
   reliability_of,
@@ -53,6 +52,8 @@ from bfl_tf.metrics.score_table import (
   SCORES,
   summarize,
   TABLE,
+  TEMPERED,
+  tempered_scores,
 )
 from bfl_tf.metrics.scores import (
   accuracy,

@@ -189,9 +189,3 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   bounds = tuple(np.log(_TEMPERATURES))
   optimum = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
   return float(np.exp(optimum.x))
-
-
-def recalibrated_nll(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Returns the NLL with the temperature that fits these examples."""
-  probs = tempered(probs, fit_temperature(probs, labels))
-  return scores.negative_log_likelihood(probs, labels)

@@ -115,6 +115,9 @@ TABLE = (
   Score('ece', 'expected calibration error', 'fraction', 'low',
         lambda given: calibration.expected_calibration_error(
           given.probs, given.labels, given.num_bins), **_MAIN),
+  Score('tempered_nll', 'NLL with the fitted temperature', 'nats per example',
+        'low'),
+  Score('tempered_ece', 'ECE with the fitted temperature', 'fraction', 'low'),
   Score('brier', 'Brier score', 'sum over classes', 'low',
         _of(scores.brier_score), in_progress=True),
   Score('entropy', 'predictive entropy', 'fraction of log C', '',
@@ -167,6 +170,8 @@ REGRESSION = (
 _BY_NAME = {score.name: score for score in (*REGRESSION, *TABLE)}
 # Scores that `summarize` computes for every set of examples.
 SCORES = tuple(score.name for score in TABLE if score.compute)
+# Scores of `tempered_scores`.
+TEMPERED = ('tempered_nll', 'tempered_ece')
 
 
 def find(column: str) -> Score | None:
@@ -193,3 +198,21 @@ def summarize(
   if not all(np.all(np.isfinite(values)) for values in predicted):
     return dict.fromkeys(computed, math.nan)
   return {name: compute(given) for name, compute in computed.items()}
+
+
+def tempered_scores(
+  probs: npt.ArrayLike,
+  labels: npt.ArrayLike,
+  temperature: float,
+  num_bins: int = 15,
+) -> dict[str, float]:
+  """Returns the scores of `TEMPERED`; NaN if a number is not finite."""
+  if not np.all(np.isfinite(probs)) or not math.isfinite(temperature):
+    return dict.fromkeys(TEMPERED, math.nan)
+  probs = calibration.tempered(probs, temperature)
+  return {
+    'tempered_nll': scores.negative_log_likelihood(probs, labels),
+    'tempered_ece': calibration.expected_calibration_error(
+      probs, labels, num_bins
+    ),
+  }

@@ -144,7 +144,10 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
   schedule: Any = config.make('schedule', training.Schedule)
   first, second = (
     [
-      schedule.rate(config.client_learning_rate, i, n)
+      (
+        schedule.rate(config.client_learning_rate, i, n),
+        *schedule.factors(9, 3, i, n),
+      )
       for i in range(num_rounds)
     ]
     for n in (num_rounds, config.num_rounds)

@@ -17,7 +17,10 @@ _TINY = 1e-6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule(component.Component):
-  """A constant learning rate and number of epochs; the base of schedules."""
+  """A constant learning rate and number of epochs; the base of schedules.
+
+  Rounds count from 0.
+  """
 
   min_epochs: int = setting(
     0,
@@ -32,7 +35,8 @@ class Schedule(component.Component):
   def epochs(self, local_epochs: int, round_index: int) -> tuple[int, int]:
     """Returns the minimum and the maximum number of epochs in a round.
 
-    The number of each client is sampled between them. The round counts from 0.
+    The number of each client is sampled between them; it is fixed if they are
+    equal.
     """
     return self.min_epochs or local_epochs, local_epochs
 
@@ -40,7 +44,13 @@ class Schedule(component.Component):
     """Returns the learning rate at the start of a round."""
     return rate
 
-  def factors(self, num_steps: int, steps_per_epoch: int) -> np.ndarray:
+  def factors(
+    self,
+    num_steps: int,
+    steps_per_epoch: int,
+    round_index: int,
+    num_rounds: int,
+  ) -> np.ndarray:
     """Returns factors `[num_steps]` on the rate of each step of a round."""
     return self.step_decay ** np.arange(num_steps, dtype=np.float64)
 
@@ -84,7 +94,7 @@ class Exponential(Schedule):
 
   decay: float = setting(0.96, 'Factor on the learning rate per round.', gt=0)
   silent_rounds: int = setting(
-    50, 'Number of rounds before the decay begins.', ge=0
+    0, 'Number of rounds before the decay begins.', ge=0
   )
 
   def rate(self, rate, round_index, num_rounds):

@@ -22,6 +22,7 @@ MOST = {
   for score in (*metrics.TABLE, *metrics.REGRESSION)
   if score.compute and score.best
 }
+MOST |= dict.fromkeys([f'validation_{n}' for n in metrics.TEMPERED], False)
 MOST |= {
   f'validation_personal_{name}': MOST[f'validation_{name}']
   for name in personal.SCORES

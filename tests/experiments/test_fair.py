@@ -1,13 +1,10 @@
 """Tests of the comparison of all methods: tables and reference posterior."""
 
-import dataclasses
-
 import numpy as np
 import pandas
 import pytest
 import toys
 
-from bfl_tf.config.config import Config
 from experiments.papers.fair import (
   factor,
   reference,
@@ -120,16 +117,3 @@ def test_the_score_of_sets_replaces_no_score_of_all_examples():
   found = scores._sets(dataset, probs)
   assert found['size_0.9'] == 3 and found['coverage_0.9'] == 1
   assert not {'accuracy', 'nll', 'ece', 'num_examples'} & {*found}
-
-
-def test_a_temperature_changes_nll_and_ece_by_hand():
-  config = Config(fitted_temperature=2.0)
-  probs = np.tile([16 / 17, 1 / 17], [60, 1])
-  dataset = dataclasses.replace(
-    toys.blobs(), test=toys.blobs().test._replace(y=np.zeros(60, int))
-  )
-  # The root of 16 : 1 is 4 : 1.
-  found = scores._tempered(config, dataset, probs)
-  assert found['tempered_nll'] == pytest.approx(-np.log(0.8), rel=1e-6)
-  assert found['tempered_ece'] == pytest.approx(0.2, rel=1e-6)
-  assert scores._tempered(Config(), dataset, probs) == {}

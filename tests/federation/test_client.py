@@ -11,7 +11,7 @@ from bfl_tf import federation
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'), 'clients_per_round': 4,
   'local_epochs': 3, 'schedule': 'exponential', 'exponential.min_epochs': 1,
-  'exponential.decay': 0.5, 'exponential.silent_rounds': 0,
+  'exponential.decay': 0.5,
 }  # fmt: skip
 
 

@@ -52,8 +52,6 @@ def test_fit_temperature_inverts_a_known_temperature(temperature):
   assert over > 0.05 if temperature < 1 else over < -0.05
   recalibrated = metrics.tempered(miscalibrated, found)
   assert metrics.expected_calibration_error(recalibrated, labels) < 0.03
-  nll = metrics.negative_log_likelihood(recalibrated, labels)
-  assert metrics.recalibrated_nll(miscalibrated, labels) == nll
 
 
 def test_the_temperature_of_separable_examples_is_that_of_the_prior():
@@ -72,3 +70,13 @@ def test_a_temperature_of_1_does_not_change_predictions():
   # A probability of 0 stays 0, without overflow.
   sure = metrics.tempered([[1.0, 0.0]], 0.01)
   assert sure.tolist() == [[1, 0]]
+
+
+def test_a_temperature_changes_nll_and_ece_by_hand():
+  # The root of 16 : 1 is 4 : 1.
+  given = np.tile([16 / 17, 1 / 17], [60, 1]), np.zeros(60, int)
+  found = metrics.tempered_scores(*given, 2.0)
+  assert found == pytest.approx(
+    {'tempered_nll': -np.log(0.8), 'tempered_ece': 0.2}
+  )
+  assert np.isnan([*metrics.tempered_scores(*given, np.nan).values()]).all()

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import parts
+from bfl_tf import metrics, parts
 from bfl_tf.config.config import Config
 
 CONFIG = Config(
@@ -44,6 +44,14 @@ def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
   last = {n: float(table[-1][n]) for n in summary['final']}
   assert summary['final'] == last
   assert {'accuracy', 'nll', 'validation_nll'} <= set(last)
+  # The temperature was fitted on the validation examples.
+  assert last['validation_tempered_nll'] <= last['validation_nll'] + 1e-3
+  with np.load(path / 'predictions.npz') as kept:
+    expected = metrics.tempered_scores(
+      kept['probs'], kept['labels'], summary['temperature']
+    )
+  found = {name: last[name] for name in expected}
+  assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_tensorboard_has_the_same_values_as_metrics(finished):

@@ -36,19 +36,19 @@ def test_fractions_with_rounding_errors_fall_on_the_exact_round():
 
 def test_exponential_decay_begins_after_the_constant_rounds():
   # lr0 x 0.96^max(0, r - 50), r from 0.
-  exponential = training.SCHEDULES['exponential']()
+  exponential = training.SCHEDULES['exponential'](silent_rounds=50)
   got = rates(exponential, 60)
   assert got[:51] == [0.5] * 51
   expected = [0.5 * 0.96**k for k in range(1, 10)]
   assert got[51:] == pytest.approx(expected)
-  other = training.SCHEDULES['exponential'](0.5, 0)
+  other = training.SCHEDULES['exponential'](0.5)
   assert rates(other, 3) == [0.5, 0.25, 0.125]
 
 
 def test_steps_of_a_round_and_the_number_of_epochs():
   schedule = training.Schedule(min_epochs=2, step_decay=0.5)
   assert schedule.epochs(5, 0) == (2, 5)
-  assert schedule.factors(3, 1).tolist() == [1, 0.5, 0.25]
+  assert schedule.factors(3, 1, 0, 1).tolist() == [1, 0.5, 0.25]
   assert training.Schedule().epochs(5, 0) == (5, 5)
 
 
@@ -61,5 +61,5 @@ def test_the_schedule_of_fedbes_published_code():
   assert rates(schedule, 10, 1.0) == pytest.approx(expected)
   assert [schedule.epochs(20, r)[0] for r in (0, 4, 5)] == [40, 40, 20]
   # Two steps per epoch.
-  factors = schedule.factors(62, 2)
+  factors = schedule.factors(62, 2, 0, 10)
   assert factors.tolist() == [1] * 60 + [0.1] * 2

@@ -48,8 +48,6 @@ def of_run(run: pathlib.Path) -> dict[str, float]:
     'train_seconds': run_files.read_summary(run)['train_seconds'],
     **_costs(run),
   }
-  if not isinstance(trained, model.Ensemble):  # It has no trial.
-    found |= _tempered(config, dataset, prediction.probs)
   # A few test examples give no threshold of prediction sets.
   return {name: each for name, each in found.items() if each is not None}
 
@@ -80,18 +78,6 @@ def _sets(dataset, probs) -> dict[str, float]:
   ours = ('coverage', 'size', 'single')
   row = of_rest.row(sets)
   return {k: v for k, v in row.items() if k.partition('_')[0] in ours}
-
-
-def _tempered(config, dataset, probs) -> dict[str, float]:
-  """Returns NLL and ECE with the temperature of the chosen trial, if any."""
-  if config.fitted_temperature <= 0:
-    return {}
-  probs, y = metrics.tempered(probs, config.fitted_temperature), dataset.test.y
-  error = metrics.reliability(probs, y, 15).expected_calibration_error
-  return {
-    'tempered_nll': metrics.log_losses(probs, y).mean(),
-    'tempered_ece': error,
-  }
 
 
 def detection(

@@ -75,9 +75,10 @@ class ReleasedSchedule(training.Steps):
     rate = super().rate(rate, round_index, num_rounds)
     return rate if round_index else 0.5 * rate
 
-  def factors(self, num_steps, steps_per_epoch):
+  def factors(self, num_steps, steps_per_epoch, *of_round):
     decays = np.arange(num_steps) // steps_per_epoch // 30
-    return self.epoch_decay**decays * super().factors(num_steps, 1)
+    factors = super().factors(num_steps, steps_per_epoch, *of_round)
+    return self.epoch_decay**decays * factors
 
 
 released, schedule = ReleasedPosterior, ReleasedSchedule
