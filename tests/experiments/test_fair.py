@@ -37,8 +37,8 @@ def test_a_method_must_be_better_in_each_setting_of_a_situation():
   rows += [{**row, 'task': 'few'} for row in other]
   _, _, first, last = situations.table(tables.losses(rows))
   # The ranks of `a` are 1, 3, 1, 1, those of FedAvg 3, 2, 2, 2.
-  assert first == '| a | 1.5 | 2 of 2 | 3 of 4 |  |'
-  assert last == '| fedavg | 2.2 | 0 of 2 | 0 of 4 |  |'
+  assert first == '| a | 1.5 | 2 of 2 | 3 of 4 |'
+  assert last == '| fedavg | 2.2 | 0 of 2 | 0 of 4 |'
 
 
 def test_kendalls_w_of_three_rankings_by_hand():

@@ -296,17 +296,12 @@ def better(rows: Sequence[Row]) -> Iterator[str]:
   Nemenyi's test counts the pairs of a task and a seed as independent.
   """
   for left_out in ('', *dict.fromkeys(row['task'] for row in rows)):
-    found = losses([r for r in rows if r['task'] != left_out])
-    names = ', '.join(better_ranks(found)) or 'none'
+    ranks = losses([r for r in rows if r['task'] != left_out]).rank()
+    means = ranks.mean(axis=1)
+    bound = means.get(BASE, math.nan) - critical_difference(*ranks.shape)
+    names = ', '.join(means.index[means < bound]) or 'none'
     where = f'without {left_out}' if left_out else 'all tasks'
     yield f'mean rank significantly better than FedAvg, {where}: {names}'
-
-
-def better_ranks(losses: pandas.DataFrame) -> list[str]:
-  """Returns the methods with a significantly better mean rank than FedAvg."""
-  means = losses.rank().mean(axis=1)
-  bound = means.get(BASE, math.nan) - critical_difference(*losses.shape)
-  return list(means.index[means < bound])
 
 
 def critical_difference(num_methods: int, num_rankings: int) -> float:
