@@ -263,14 +263,8 @@ def _trials(own):
     name: search_space.trials(given, point, axes, _TRIALS.value)
     for name, point in space.points.items()
   }
-  used = {
-    key for of in found.values() for each in of.values() for key in each.values
-  }
-  for axis in axes:
-    if axis.key not in used and axis.flag in _TUNE.value:
-      raise ValueError(
-        f'--tune={axis.flag}: no setting of --grid uses this flag.'
-      )
+  typed = [axis for axis in axes if axis.flag in _TUNE.value]
+  search_space.check_used(typed, found.values())
   for of in found.values():
     if len(of) > 1:
       config = next(iter(of.values())).config

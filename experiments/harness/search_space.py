@@ -28,6 +28,7 @@ MOST |= {
   for name in personal.SCORES
 }
 _OPTIMIZER = 'client_optimizer'
+_OF_OPTIMIZER = frozenset({_OPTIMIZER, *training.OPTIMIZERS})
 
 
 class Space(NamedTuple):
@@ -237,7 +238,6 @@ def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
     '', '' if optimizer in NAMED else optimizer, named_method.label(method),
   )  # fmt: skip
   fixed = named_method.read(method).flags if method else {}
-  of_optimizer = {_OPTIMIZER, *training.OPTIMIZERS}
   is_fixed = _OPTIMIZER in fixed
   return [
     *{
@@ -245,7 +245,7 @@ def axes_of(config: config_lib.Config, every: Sequence[Axis]) -> list[Axis]:
       for name in names
       for axis in every
       if axis.method == name
-      and (name or not is_fixed or axis.key.split('.')[0] not in of_optimizer)
+      and (name or not is_fixed or axis.key.split('.')[0] not in _OF_OPTIMIZER)
     }.values()
   ]
 
@@ -292,6 +292,21 @@ def trials(
     if not ranges:
       found[name] = start
   return found
+
+
+def check_used(
+  every: Iterable[Axis], trials: Iterable[Mapping[str, Trial]]
+) -> None:
+  """Raises a ValueError if no setting uses an axis.
+
+  An optimizer and its settings are only for methods that name no optimizer.
+  """
+  used = {key for of in trials for each in of.values() for key in each.values}
+  for axis in every:
+    if axis.key not in used and axis.key.split('.')[0] not in _OF_OPTIMIZER:
+      raise ValueError(
+        f'--tune={axis.flag}: no setting of --grid uses this flag.'
+      )
 
 
 def _name(point) -> str:
