@@ -99,9 +99,8 @@ def _method(name):
 
 def _flags_of(method) -> Iterator[str]:
   """Yields the flags of a method, with its help, needs and ranges."""
-  text = ' '.join(method.help.split())
-  comment = {'initial_indent': '# ', 'subsequent_indent': '# '}
-  yield from textwrap.wrap(text, _WIDTH, **comment)
+  for line in inspect.cleandoc(method.help).splitlines():
+    yield f'# {line}'.rstrip()
   for key, value in method.flags.items():
     many = isinstance(value, tuple | list)
     yield f'--{key}={",".join(value) if many else value}'

@@ -32,6 +32,8 @@ class Method:
     predictor: Groups of models that predict in place of the global model.
     tune: Default ranges for tuning, such as `{'pvi.damping': 'log:0.03:0.3'}`.
     needs: Fields that the task must set, such as `{'num_rounds': 1}`.
+    help: Text of `--describe`, usually the docstring of the module: notation,
+      equations and references.
   """
 
   parts: tuple = ()

@@ -80,6 +80,7 @@ class ClientTask(NamedTuple):
     first_step: Number of steps already taken; if positive, the optimizer keeps
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
+    round: Index of the round, int32, from 0.
     all_examples: Number of examples of all clients; 0 under privacy.
     shared: Result of `Server.shared` of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
@@ -102,12 +103,13 @@ class Step(NamedTuple):
   """Information about a step, for client parts and the optimizer.
 
   Attributes:
-    index: Index of the step, from 0.
+    index: Index of the step in the local training, int32, from 0.
     seed: `[2]` int32, unique to a part or the optimizer. For several draws per
       step, use `seeds.Stream(step.seed)`.
     num_examples: Number of examples of the client, float32: N_k.
     kl_examples: Divisor of the KL term, float32: N_k or N, divided by
       `kl_weight` and the weight of a part's prior.
+    num_steps: Number of steps of the local training, int32.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
     all_examples: Number of examples of all clients, float32: N; 0 under
