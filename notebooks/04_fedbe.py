@@ -143,7 +143,7 @@ SMALL = {
   'num_server_examples': 300,
   'batch_size': 20,
   'client_weight_decay': 2e-4,
-  'learning_rate_schedule': 'constant',
+  'schedule': 'constant',
   'distil.batch_size': 50,
   'distil.swa_start': 20,
   'distil.swa_cycle': 10,
