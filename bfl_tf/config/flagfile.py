@@ -42,9 +42,9 @@ def define(values: flags.FlagValues, known: Fields) -> None:
     '',
     'Method: a name, such as pvi; package.module:name, a Method in a Python '
     'module; or the path of a .flags file, which contains --method=NAME and '
-    'flags that change it. It sets the components of the '
-    'method and their settings, in place of those in flag files. Flags on the '
-    'command line are stronger. --describe=NAME shows it.',
+    'flags that change this method. A method sets its components and their '
+    'settings, in place of those in flag files. Flags on the command line are '
+    'stronger. --describe=NAME shows it.',
     flag_values=values,
   )
   define_fields(values, known)

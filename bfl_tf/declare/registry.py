@@ -21,8 +21,7 @@ RENAMED = {
   'dirichlet_sizes': 'dirichlet with --dirichlet.sizes=dirichlet',
   'min_scale': '--min_scale',
   'learning_rate_schedule': '--schedule',
-  'step_decay': 'a setting of the schedule, such as --constant.step_decay',
-  'min_local_epochs': 'a setting of the schedule: --constant.min_epochs',
+  'min_local_epochs': 'a setting of the schedule, such as --steps.min_epochs',
 }
 
 

@@ -142,20 +142,21 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
   schedule: Any = config.make('schedule', training.Schedule)
-  first, second = (
-    [
+
+  def rates(of_run):
+    """Returns the rates of rounds with three epochs of three steps."""
+    return [
       (
-        schedule.rate(config.client_learning_rate, i, n),
-        *schedule.factors(9, 3, i, n),
+        schedule.rate(config.client_learning_rate, index, of_run),
+        *schedule.factors(9, 3, index, of_run),
       )
-      for i in range(num_rounds)
+      for index in range(num_rounds)
     ]
-    for n in (num_rounds, config.num_rounds)
-  )
+
   for method in config.selection.methods:
     depends = 'num_rounds' in inspect.signature(method.factory).parameters
     if method.role == 'schedule':
-      depends = first != second
+      depends = rates(num_rounds) != rates(config.num_rounds)
     if depends:
       return f'--{method.role}={method.name} depends on the number of rounds'
   return None

@@ -80,7 +80,6 @@ class ClientTask(NamedTuple):
     first_step: Number of steps already taken; if positive, the optimizer keeps
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
-    round: Index of the round, int32, from 0.
     all_examples: Number of examples of all clients; 0 under privacy.
     shared: Result of `Server.shared` of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
@@ -112,6 +111,7 @@ class Step(NamedTuple):
     num_steps: Number of steps of the local training, int32.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
+    round: Index of the round, int32, from 0.
     all_examples: Number of examples of all clients, float32: N; 0 under
       privacy.
     scale: `[num_loc]`, standard deviations of variational layers after the

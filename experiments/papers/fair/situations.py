@@ -7,6 +7,7 @@ is `fedavg_sgd`, whose NLL is lower than that with Adam.
 """
 
 from collections.abc import Iterator, Sequence
+import csv
 import pathlib
 
 import pandas
@@ -34,23 +35,22 @@ def main(paths: Sequence[str]) -> None:
   """Prints a table for each situation."""
   if len(paths) != 1:
     command_line.fail('name the directory of fair and imagenet.')
-  losses = read(pathlib.Path(paths[0]))
+  rows = [*_rows(pathlib.Path(paths[0]))]
   for situation, settings in _SITUATIONS.items():
-    of = losses[[key for key in losses if key[0] in settings]].dropna()
-    print(f'{situation}, {len(of)} methods:', *table(of), '', sep='\n')
+    losses = tables.losses([row for row in rows if row['task'] in settings])
+    print(f'{situation}, {len(losses)} methods:', *table(losses), '', sep='\n')
 
 
-def read(folder: pathlib.Path) -> pandas.DataFrame:
-  """Returns the NLL of each method for each pair (setting, seed), a column."""
-  found = []
+def _rows(folder) -> Iterator[dict[str, str]]:
+  """Yields the rows of single runs, with the benchmark in the task's name."""
   for name in ('fair', 'imagenet'):
-    for row in tables.read_rows(folder / name / 'runs.csv'):
+    text = (folder / name / 'runs.csv').read_text(encoding='utf-8')
+    for row in csv.DictReader(text.splitlines()):
       is_replaced = name == 'fair' and row['method'] == tables.BASE
       if is_replaced or row.get('ensemble'):
         continue
       row['method'] = row['method'].replace('fedavg_sgd', tables.BASE)
-      found.append({**row, 'task': f'{name}/{row["task"]}'})
-  return tables.losses(found, complete=False)
+      yield {**row, 'task': f'{name}/{row["task"]}'}
 
 
 def table(losses: pandas.DataFrame) -> Iterator[str]:

@@ -74,7 +74,7 @@ def main(paths: Sequence[str]) -> None:
     command_line.fail('name the directory of runs.csv and trials.csv.')
   folder, base = pathlib.Path(paths[0]), [*paths, BASE][1]
   by_task: dict[str, list[dict[str, str]]] = {}
-  for row in read_rows(folder / 'runs.csv'):
+  for row in _rows(folder / 'runs.csv'):
     if row.get('ensemble'):
       row['method'] += f', {row["ensemble"]} runs'
     by_task.setdefault(row['task'], []).append(row)
@@ -90,7 +90,7 @@ def main(paths: Sequence[str]) -> None:
     lines = [*table(rows, SCORES), '', *table(rows, COSTS)]
     files.write_text(folder / f'{task}.md', '\n'.join(lines) + '\n')
     print(f'{task}:', *lines, '', sep='\n')
-  trials = read_rows(folder / 'trials.csv')
+  trials = _rows(folder / 'trials.csv')
   lines = [*_selected(trials)]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
   print(*_ends(trials), '', sep='\n')
@@ -104,8 +104,7 @@ def main(paths: Sequence[str]) -> None:
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
 
-def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the rows of a CSV file."""
+def _rows(path) -> list[dict[str, str]]:
   with path.open(newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
@@ -255,16 +254,17 @@ def _cell(line, column) -> str:
   return text + '*' * bool(line.get('significant'))
 
 
-def losses(rows: Sequence[Row], complete: bool = True) -> pandas.DataFrame:
+def losses(rows: Sequence[Row]) -> pandas.DataFrame:
   """Returns the NLL of each method for each pair (task, seed), a column.
 
-  If `complete`, a method without a row for one of the pairs is left out. The
-  NLL of a failed run is infinite.
+  A method without a row for one of the pairs is left out. The NLL of a failed
+  run is infinite.
   """
   table = pandas.DataFrame(rows)[['method', 'task', 'seed', 'nll']]
   table['nll'] = pandas.to_numeric(table['nll']).fillna(math.inf)
-  found = table.pivot(index='method', columns=['task', 'seed'], values='nll')
-  return found.dropna() if complete else found
+  return table.pivot(
+    index='method', columns=['task', 'seed'], values='nll'
+  ).dropna()
 
 
 def agreement(found: pandas.DataFrame) -> float:
