@@ -8,8 +8,7 @@ import pytest
 
 from bfl_tf.config import catalog
 
-_ROOT = pathlib.Path(__file__).parents[1]
-_PACKAGE = _ROOT / 'bfl_tf'
+_PACKAGE = pathlib.Path(__file__).parents[1] / 'bfl_tf'
 
 # Layers, from the bottom. A package may import only packages of earlier rows.
 _LAYERS = (
@@ -33,17 +32,18 @@ _LAYER = {unit: i for i, layer in enumerate(_LAYERS) for unit in layer}
 _ONLY = {'plots': {'files', 'metrics', 'run_files'}}
 
 
-# Texts of the modules by unit; `__init__` is bfl_tf/__init__.py.
-_SOURCES: dict[str, list[str]] = {}
+# Syntax of the modules by unit; `__init__` is bfl_tf/__init__.py.
+_NODES: dict[str, list[ast.AST]] = {}
 for _path in sorted(_PACKAGE.rglob('*.py')):
   _name = _path.relative_to(_PACKAGE).with_suffix('').parts[0]
-  _SOURCES.setdefault(_name, []).append(_path.read_text('utf-8'))
-_UNITS = sorted(set(_SOURCES) - {'__init__'})
+  _tree = ast.parse(_path.read_text('utf-8'))
+  _NODES.setdefault(_name, []).extend(ast.walk(_tree))
+_UNITS = sorted(_NODES.keys() - {'__init__'})
 
 
-def _imports(source: str) -> Iterator[str]:
-  """Yields all imports of a module as dotted names."""
-  for node in ast.walk(ast.parse(source)):
+def _imports(unit: str) -> Iterator[str]:
+  """Yields all imports of a unit as dotted names."""
+  for node in _NODES[unit]:
     if isinstance(node, ast.Import):
       yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -51,25 +51,15 @@ def _imports(source: str) -> Iterator[str]:
       yield from (f'{module}.{alias.name}' for alias in node.names)
 
 
-def _forbidden(unit: str, source: str) -> list[str]:
-  """Returns the imports that a module of `unit` must not have."""
-  below = {other for other in _LAYER if _LAYER[other] < _LAYER[unit]}
-  allowed = _ONLY.get(unit, below) | {unit}
-  wrong = []
-  for name in _imports(source):
-    package, _, rest = name.partition('.')
-    ours = package == 'bfl_tf' and rest.partition('.')[0] not in allowed
-    if ours or package in ('', 'experiments', 'tests'):
-      wrong.append(name)
-  return wrong
-
-
 @pytest.mark.parametrize('unit', _UNITS)
 def test_packages_import_only_from_lower_layers(unit):
   assert unit in _LAYER, f'give {unit} a place in _LAYERS'
-  assert [
-    bad for text in _SOURCES[unit] for bad in _forbidden(unit, text)
-  ] == []
+  below = {other for other in _LAYER if _LAYER[other] < _LAYER[unit]}
+  allowed = _ONLY.get(unit, below) | {unit}
+  for name in _imports(unit):
+    package, _, rest = name.partition('.')
+    assert package not in ('', 'experiments', 'tests'), name
+    assert package != 'bfl_tf' or rest.partition('.')[0] in allowed, name
 
 
 def test_no_package_above_config_refers_to_a_method_setting():
@@ -77,10 +67,5 @@ def test_no_package_above_config_refers_to_a_method_setting():
   keys = catalog.known_settings().keys() - {'students.students'}
   for unit in _UNITS:
     if _LAYER[unit] > _LAYER['config']:
-      named = {
-        node.value
-        for text in _SOURCES[unit]
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Constant) and node.value in keys
-      }
-      assert not named, unit
+      nodes = [n for n in _NODES[unit] if isinstance(n, ast.Constant)]
+      assert not keys & {node.value for node in nodes}, unit

@@ -25,10 +25,8 @@ def test_the_example_prints_the_output_that_the_page_shows():
 
 
 def test_the_methods_page_has_every_setting():
-  for method in catalog.known_methods():
-    for setting in method.specs:
-      known = re.search(rf'[`.]{setting}`', _METHODS)
-      assert known, f'{method.name}.{setting}'
+  for key in catalog.known_settings():
+    assert re.search(rf'[`.]{key.partition(".")[2]}`', _METHODS), key
 
 
 def test_named_files_of_the_package_exist():
@@ -37,37 +35,27 @@ def test_named_files_of_the_package_exist():
       assert (_ROOT / path).exists(), (page, path)
 
 
-def _settings():
-  """Yields keys of settings, and placeholders of the pages."""
-  for method in catalog.known_methods():
-    for setting in method.specs:
-      yield method.key(setting)
-  yield from ('NAME.setting', 'name.setting')
-
-
 @pytest.mark.parametrize(
   'page',
   [
     'README.md',
-    'docs/architecture.md',
-    'docs/decisions.md',
-    'docs/methods.md',
-    'docs/prior.md',
-    'docs/scores.md',
-    'docs/your_data.md',
-    'docs/deployment.md',
+    *(
+      f'docs/{name}.md'
+      for name in ('architecture', 'decisions', 'methods', 'prior', 'scores',
+                   'your_data', 'deployment')
+    ),
   ],
-)
+)  # fmt: skip
 def test_flags_on_the_pages_exist(page):
-  known = {'method', 'needs', *config.FIELDS, *_settings()}
+  known = {'method', 'needs', *config.FIELDS, *catalog.known_settings()}
   known |= {'flagfile', 'help', 'helpfull', 'describe'}
   for path in (_ROOT / 'experiments').glob('*.py'):
     known |= {*re.findall(r"DEFINE_\w+\(\s*'(\w+)'", path.read_text('utf-8'))}
-  # Flags of online.
-  known |= {'add', 'replace', 'remove'}
-  # Flags of Flower and TensorBoard; flags with a dash are not checked.
+  # Placeholders of the pages; flags of online; flags of Flower and TensorBoard.
+  known |= {'NAME.setting', 'name.setting', 'add', 'replace', 'remove'}
   known |= {'host', 'port', 'database', 'logdir', 'strict'}
   text = (_ROOT / page).read_text('utf-8')
+  # Flags with a dash are not checked.
   mentioned = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
   assert mentioned
   assert set(mentioned) <= known

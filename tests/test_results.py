@@ -1,12 +1,16 @@
 """Tests that docs/results.md agrees with the claims in results/."""
 
+import collections
 import pathlib
 import re
+
+import numpy as np
 
 from experiments import papers
 from experiments.harness import cells as cells_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
+_PAGE = (_ROOT / 'docs/results.md').read_text('utf-8')
 # Smoke runs are no evidence for a claim.
 SCALES = cells_lib.SCALES[1:]
 _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
@@ -14,9 +18,8 @@ _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 def _page():
   """Returns the cells of all scales by claim."""
-  page = (_ROOT / 'docs/results.md').read_text('utf-8')
   rows, paper = {}, ''
-  for line in re.findall(r'^\| (.*) \|$', page, re.M):
+  for line in re.findall(r'^\| (.*) \|$', _PAGE, re.M):
     claim, *cells = [cell.strip() for cell in line.split('|')]
     names = re.search(r'`([a-z0-9_]+)(/\.\.\.)?`', claim)
     if names and len(cells) == len(SCALES):
@@ -29,22 +32,21 @@ def _page():
 
 def _verdicts(cells):
   """Returns how many claims hold, do not hold, are undecided, have no test."""
-  names = 'holds', 'does not hold', 'undecided', 'no test'
-  return [sum(c.strip('*').startswith(name) for c in cells) for name in names]
+  return [
+    sum(cell.strip('*').startswith(name) for cell in cells)
+    for name in ('holds', 'does not hold', 'undecided', 'no test')
+  ]
 
 
 def _counts():
   """Returns the numbers of the table of counts, summed by scale."""
-  page = (_ROOT / 'docs/results.md').read_text('utf-8')
   rows = re.findall(
-    r'^\| (?:`(\w+)`|each).* \| \d+((?: \| \d+){4}) \|$', page, re.M
+    r'^\| (?:`(\w+)`|each).* \| \d+((?: \| \d+){4}) \|$', _PAGE, re.M
   )
-  sums = {}
+  sums = collections.defaultdict(lambda: np.zeros(4, int))
   for scale, numbers in rows:
-    row = [int(number) for number in numbers.split(' | ')[1:]]
-    old = sums.get(scale or 'largest', [0] * 4)
-    sums[scale or 'largest'] = [a + b for a, b in zip(old, row, strict=True)]
-  return sums
+    sums[scale or 'largest'] += np.array(numbers.split(' | ')[1:], int)
+  return {scale: row.tolist() for scale, row in sums.items()}
 
 
 def test_the_results_page_agrees_with_the_claims_files():
@@ -59,12 +61,6 @@ def test_the_results_page_agrees_with_the_claims_files():
       expected[claim][scale] = f'{word}, {every.count("holds")} of {len(every)}'
   page = _page()
   assert page == {claim: list(of.values()) for claim, of in expected.items()}
-  assert _counts() == {
-    **{
-      scale: _verdicts(cells)
-      for scale, cells in zip(SCALES, zip(*page.values()))
-    },
-    'largest': _verdicts(
-      [[x for x in cells if x][-1] for cells in page.values()]
-    ),
-  }
+  columns = dict(zip(SCALES, zip(*page.values())))
+  columns['largest'] = [[x for x in row if x][-1] for row in page.values()]
+  assert _counts() == {key: _verdicts(of) for key, of in columns.items()}

@@ -27,13 +27,13 @@ def anybodys(x, *, strength=2, name='n', on=False, others=()):
   return x, strength, name, on, others
 
 
-DECLARED = settings.of(Ours)
+RATE, SIZES, KIND = settings.of(Ours).values()
 OTHERS = settings.of(anybodys)['others']
 
 
 def test_an_argument_with_a_default_is_a_setting():
-  assert set(DECLARED) == {'rate', 'sizes', 'kind'}
-  assert DECLARED['sizes'].many and DECLARED['sizes'].kind is int
+  assert [*settings.of(Ours)] == ['rate', 'sizes', 'kind']
+  assert SIZES.many and SIZES.kind is int
   assert {name: d.kind for name, d in settings.of(anybodys).items()} == {
     'strength': int, 'name': str, 'on': bool, 'others': str,
   }  # fmt: skip
@@ -44,10 +44,10 @@ def test_an_argument_with_a_default_is_a_setting():
 @pytest.mark.parametrize(
   'declared, text, value',
   [
-    (DECLARED['rate'], '0.25', 0.25),
-    (DECLARED['sizes'], '3,4', (3, 4)),
-    (DECLARED['sizes'], '', ()),
-    (DECLARED['kind'], 'b', 'b'),
+    (RATE, '0.25', 0.25),
+    (SIZES, '3,4', (3, 4)),
+    (SIZES, '', ()),
+    (KIND, 'b', 'b'),
     (OTHERS, 'one', ('one',)),
     # An item of a list may have a comma.
     (OTHERS, '"a, kg",b', ('a, kg', 'b')),
@@ -55,43 +55,48 @@ def test_an_argument_with_a_default_is_a_setting():
   ],
 )
 def test_values_are_parsed_from_text_and_formatted(declared, text, value):
-  assert declared.parse('x', text) == declared.checked('x', value) == value
-  assert declared.checked('x', text) == value
+  assert declared.checked('x', text) == declared.checked('x', value) == value
   assert declared.parse('x', declared.format(value)) == value
 
 
 @pytest.mark.parametrize(
-  'given, value', [(1, 1.0), (np.float32(0.5), 0.5), (np.int64(1), 1.0)]
+  'declared, given, value',
+  [
+    (settings.of(lambda x=0.5: x)['x'], 1, 1.0),
+    (RATE, np.float32(0.5), 0.5),
+    (SIZES, [1, np.int64(2)], (1, 2)),
+    # A function is replaced by its importable name.
+    (OTHERS, anybodys, (f'{__name__}:anybodys',)),
+  ],
 )
-def test_numbers_are_converted_to_the_type_of_the_setting(given, value):
-  checked = settings.of(lambda x=0.5: x)['x'].checked('x', given)
-  assert type(checked) is float and checked == value
-  assert DECLARED['sizes'].checked('x', [1, 2]) == (1, 2)
-
-
-def test_a_function_is_replaced_by_its_importable_name():
-  assert OTHERS.checked('x', anybodys) == ('test_settings:anybodys',)
-  # Code of a notebook cell has no file for a digest.
-  typed = type('Typed', (), {'__module__': 'sys'})
-  for thing in (lambda: 0, typed):
-    with pytest.raises(ValueError, match='module'):
-      OTHERS.checked('f', thing)
+def test_values_are_converted_to_the_type_of_the_setting(
+  declared, given, value
+):
+  # An integer equals a float, but has another representation.
+  assert repr(declared.checked('x', given)) == repr(value)
 
 
 @pytest.mark.parametrize(
-  'name, value',
+  'declared, value',
   [
-    ('rate', 1),
-    ('rate', float('nan')),
-    ('rate', 'half'),
-    ('rate', True),
-    ('sizes', (0,)),
-    ('sizes', (2.5,)),
-    ('sizes', '1,x'),
-    ('sizes', (2**31,)),
-    ('kind', 'c'),
+    (RATE, 1),
+    (RATE, float('nan')),
+    (RATE, 'half'),
+    (RATE, True),
+    (SIZES, (0,)),
+    (SIZES, (2.5,)),
+    (SIZES, '1,x'),
+    (SIZES, (2**31,)),
+    (KIND, 'c'),
   ],
 )
-def test_invalid_values_are_rejected_with_the_flag(name, value):
+def test_invalid_values_are_rejected_with_the_flag(declared, value):
   with pytest.raises(ValueError, match='--f='):
-    DECLARED[name].checked('f', value)
+    declared.checked('f', value)
+
+
+def test_code_without_a_file_for_a_digest_is_rejected():
+  of_a_notebook_cell = type('Typed', (), {'__module__': 'sys'})
+  for thing in (lambda: 0, of_a_notebook_cell):
+    with pytest.raises(ValueError, match='module'):
+      OTHERS.checked('f', thing)

@@ -1,6 +1,5 @@
 """Tests of the conversion between models, flat vectors and their Gaussian."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -8,24 +7,26 @@ import pytest
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
+import toys
 
 from bfl_tf import models, weights
 
 
-@functools.cache
-def build(name, variant):
-  sizes = {
-    'mlp': {'input_shape': (3,), 'num_classes': 2, 'hidden_units': (5, 4)},
-    'resnet8': {'input_shape': (8, 8, 1), 'num_classes': 3},
-  }
-  return models.build(name, variant=variant, **sizes[name])
+def mlp(variant):
+  return models.build(
+    'mlp', variant=variant, input_shape=(3,), num_classes=2, hidden_units=(5,)
+  )
 
 
-@pytest.mark.parametrize(
-  'name, variant', [('mlp', 'deterministic'), ('resnet8', 'flipout')]
-)
-def test_every_variable_is_in_one_group_in_the_models_order(name, variant):
-  model = build(name, variant)
+def resnet():
+  return models.build(
+    'resnet8', variant='flipout', input_shape=(8, 8, 1), num_classes=3
+  )
+
+
+@pytest.mark.parametrize('build', [lambda: mlp('deterministic'), resnet])
+def test_every_variable_is_in_one_group_in_the_models_order(build):
+  model = build()
   loc, rho, point, buffers = variables = weights.Variables.of(model)
   renamed = [v.name.replace('_loc:', '_untransformed_scale:') for v in loc]
   assert [v.name for v in rho] == renamed
@@ -45,17 +46,9 @@ def test_mean_and_replace_mean():
   assert model.mean.tolist() == [1, 2, 5]
   assert model.num_bytes == 4 * 7
   got = model.replace_mean(np.array([1 / 3, -1, 8]))
-  assert [v.tolist() for v in got] == [
-    [np.float32(1 / 3), -1],
-    [3, 4],
-    [8],
-    [6, 7],
-    [],
-  ]
-  assert {v.dtype for v in got} == {np.dtype(np.float32)}
+  expected = model._replace(loc=np.float32([1 / 3, -1]), point=np.float32([8]))
+  assert toys.same(got, expected)
   assert model.mean.tolist() == [1, 2, 5]
-  again = model.replace_mean(model.mean)
-  assert all(np.array_equal(a, b) for a, b in zip(again, model, strict=True))
 
 
 def test_a_tfp_posterior_without_a_scale_is_a_point_estimate():
@@ -106,11 +99,12 @@ def test_at_rank_0_the_marginal_scale_is_bit_for_bit_the_scale():
 
 
 def test_variational_layers_store_the_marginal_scales():
-  variables = weights.Variables.of(build('mlp', 'flipout'))
+  variables = weights.Variables.of(mlp('flipout'))
   begin = weights.Weights(*(t.numpy() for t in weights.read(variables)))
   factor = RNG.normal(size=[2, begin.loc.size]).astype(np.float32)
-  weights.write(variables, begin._replace(factor=factor))
-  got = weights.read(variables, begin._replace(factor=factor))
+  begin = begin._replace(factor=factor)
+  weights.write(variables, begin)
+  got = weights.read(variables, begin)
   expected = np.sqrt(begin.scale**2 + (factor**2).sum(0))
   np.testing.assert_allclose(got.scale, expected, rtol=1e-5)
   assert got.factor.shape == (0, begin.loc.size)
