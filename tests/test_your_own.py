@@ -24,12 +24,10 @@ def test_a_run_uses_every_example_of_the_page(tmp_path, monkeypatch):
   for name, text in _FILES.items():
     (tmp_path / name).write_text(text)
   _, _, *arguments = shlex.split(_COMMAND.replace('\\\n', ' '))
-  (tmp_path / 'run.flags').write_text('\n'.join(arguments))
+  flagfile, run_dir = tmp_path / 'run.flags', tmp_path / 'run'
+  flagfile.write_text('\n'.join(arguments))
   monkeypatch.syspath_prepend(tmp_path)
-  config, run_dir = (
-    Config.from_flagfile(tmp_path / 'run.flags'),
-    tmp_path / 'run',
-  )
+  config = Config.from_flagfile(flagfile)
   runs.Run(config, run_dir, draw_plots=False).execute()
   *_, row = toys.table(run_dir / 'metrics.csv')
   assert float(row['spread']) > 0

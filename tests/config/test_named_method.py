@@ -22,8 +22,7 @@ _TASK = {
 @pytest.mark.parametrize('name', NAMED)
 def test_every_method_makes_a_plan(name):
   task = {'num_server_examples': 9, **NAMED[name].needs}
-  plan = Plan.of(Config.of({**task, 'method': name}))
-  assert plan.config.method == name
+  Plan.of(Config.of({**task, 'method': name}))
 
 
 def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
@@ -44,8 +43,6 @@ def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
   # A setting of a component of the task that a grid may select.
   shards = Config.of({**_TASK, 'method': 'pvi', 'partition': 'shards'})
   assert shards.get('shards.classes_per_client') == 3
-  assert pvi.replace(method='ivon') == ivon
-  assert pvi.replace(method='ivon').replace(seed=1).method == 'ivon'
 
 
 def test_another_method_starts_from_the_task_as_it_was_given():
@@ -59,18 +56,21 @@ def test_another_method_starts_from_the_task_as_it_was_given():
   # for it.
   typed = {'pvi.damping': 0.3, 'client_learning_rate': 0.5}
   pvi = Config.of({**task, **typed, 'method': 'pvi'}, typed)
-  assert pvi.replace(method='ivon').replace(seed=1, method='pvi') == (
-    pvi.replace(seed=1)
-  )
-  assert pvi.replace(method='ivon').client_learning_rate == 0.5
+  ivon = pvi.replace(method='ivon')
+  assert ivon.replace(seed=1, method='pvi') == pvi.replace(seed=1)
+  assert ivon.replace(seed=1).method == 'ivon'
+  assert ivon.client_learning_rate == 0.5
 
 
 def test_typed_flags_are_stronger_than_a_method_and_files_are_weaker(tmp_path):
   task = tmp_path / 'task.flags'
   task.write_text('--pvi.damping=0.9\n--seed=5\n--weighting=equal\n')
-  for words in (
-    ['--pvi.damping=0.3', '--method=pvi', f'--flagfile={task}'],
-    [f'--flagfile={task}', '--method=pvi', '--pvi.damping=0.3', '--seed=6'],
+  for words, seed in (
+    (['--pvi.damping=0.3', '--method=pvi', f'--flagfile={task}'], 5),
+    (
+      [f'--flagfile={task}', '--method=pvi', '--pvi.damping=0.3', '--seed=6'],
+      6,
+    ),
   ):
     values = flags.FlagValues()
     flagfile.define(values, FIELDS)
@@ -80,7 +80,7 @@ def test_typed_flags_are_stronger_than_a_method_and_files_are_weaker(tmp_path):
     found = {**flagfile.fields(values, FIELDS), **given.texts}
     config = Config.of({**found, 'method': values.method}, given.typed)
     assert (config.get('pvi.damping'), config.weighting) == (0.3, 'auto')
-    assert config.seed == 5 + ('--seed=6' in words)
+    assert config.seed == seed
 
 
 def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
@@ -93,20 +93,16 @@ def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('text', 'named'),
+  'text',
   [
-    ('--num_rounds=3', 'num_rounds'),
-    ('--seed=3', 'seed'),
-    ('--mlp.hidden_units=3', 'mlp.hidden_units'),
-    ('--pvi.damping=0.3', 'pvi.damping'),
-    ('--client_learning_rate=1', 'client_learning_rate'),
-    ('--method=other.flags', 'other.flags'),
+    '--num_rounds=3', '--mlp.hidden_units=3', '--pvi.damping=0.3',
+    '--client_learning_rate=1', '--method=other.flags',
   ],
-)
-def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
+)  # fmt: skip
+def test_a_flag_that_no_method_has_is_rejected(tmp_path, text):
   path = tmp_path / 'mine.flags'
   path.write_text(f'--method=fedavg\n--pooling=lp\n{text}\n')
-  with pytest.raises(ValueError, match=named):
+  with pytest.raises(ValueError, match=text.partition('=')[0]):
     Config.of({'method': str(path)})
 
 
@@ -117,13 +113,8 @@ def test_a_method_file_has_the_flags_of_its_method_and_its_own(tmp_path):
   )
   slow = Config.of({'method': path})
   assert slow.method == 'slow'
-  assert slow == Config.of(
-    {
-      'method': 'fedlap_cov', 'pvi.damping': 0.02,
-      'client_optimizer': 'ivon',
-    },
-    ['pvi.damping', 'client_optimizer'],
-  )  # fmt: skip
+  typed = {'pvi.damping': 0.02, 'client_optimizer': 'ivon'}
+  assert slow == Config.of({'method': 'fedlap_cov', **typed}, typed)
   found = named_method.read(path)
   assert [*found.tune] == ['pvi.damping']
   assert 'laplace.prior_scale' not in found.flags
@@ -151,16 +142,12 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
   monkeypatch.syspath_prepend(tmp_path)
   config = Config.of({'method': 'methods_of_my_own:fast'})
   assert (config.method, config.get('Mean.share')) == ('fast', 0.3)
-  assert '# digest of --method=methods_of_my_own:fast ' in (
-    run_config.text(config)
-  )
+  digest = '# digest of --method=methods_of_my_own:fast '
+  assert digest in run_config.text(config)
   # Its settings are dropped with the component that a typed flag replaces.
   assert not config.replace(pooling='lp').settings
-  for name, why in (
-    ('other', 'is not a bfl_tf'),
-    ('third', 'cannot be imported'),
-  ):
-    with pytest.raises(ValueError, match=why):
+  for name in ('other', 'third'):
+    with pytest.raises(ValueError, match=f'--method=methods_of_my_own:{name}'):
       Config.of({'method': f'methods_of_my_own:{name}'})
 
 

@@ -1,6 +1,7 @@
 """Tests of the methods of a config and their settings."""
 
 import dataclasses
+import inspect
 import pickle
 from typing import ClassVar
 
@@ -8,7 +9,9 @@ import pytest
 import toys
 
 from bfl_tf.config import config as config_lib
+from bfl_tf.config import selection
 from bfl_tf.config.catalog import known_methods
+from bfl_tf.declare import component
 
 Config = config_lib.Config
 
@@ -22,15 +25,15 @@ class Shrink(toys.Idle):
   num_rounds: int = 0
 
 
+# The names of a server part and of a partition of this package.
+momentum = Shrink
+
+
 def dirichlet(labels, num_clients, alpha=3.0):
   return labels, num_clients, alpha
 
 
 MINE = f'{__name__}:Shrink'
-
-
-def values(config, role):
-  return config.selection.of(role).values
 
 
 def test_each_setting_key_belongs_to_one_method():
@@ -41,16 +44,18 @@ def test_each_setting_key_belongs_to_one_method():
       assert factory is method.factory
 
 
-def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
-  of_alpha = {'dirichlet.alpha': 2}
-  config = Config(partition='dirichlet', pooling='nwa', settings=of_alpha)
-  assert values(config, 'partition') == {
-    'alpha': 2.0,
-    'sizes': 'free',
-    'size_alpha': 1.0,
-    'min_examples': 10,
-  }
-  assert values(config, 'pooling') == {}
+def test_injected_arguments_have_no_default_and_are_not_settings():
+  names = [f.name for f in dataclasses.fields(selection.RunContext)]
+  for method in known_methods():
+    # Fields that are components have their own settings.
+    fixed = {'run', *component.inner(method.factory)}
+    fixed |= getattr(method.factory, 'keywords', {}).keys()
+    for argument, its in inspect.signature(method.factory).parameters.items():
+      where = f'{method.role}: {method.key(argument)}'
+      has_default = its.default is not its.empty
+      assert not (argument in names and has_default), where
+      is_setting = has_default and argument not in fixed
+      assert (argument in method.specs) == is_setting, where
 
 
 def test_an_explicit_default_gives_an_equal_config():
@@ -64,13 +69,14 @@ def test_two_components_with_the_same_name_are_rejected():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
+  mine = f'{__name__}:momentum'
   with pytest.raises(ValueError, match=r'--client_parts and --server_parts'):
-    Config(client_parts=(MINE,), server_parts=('test_context:Shrink',))
+    Config(client_parts=(mine,), server_parts=('momentum',))
 
 
 def test_settings_of_custom_code_use_the_name_after_the_colon():
   config = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
-  assert values(config, 'client_parts') == {'factor': 0.25}
+  assert config.selection.of('client_parts').values == {'factor': 0.25}
   # An argument from the run is not a setting.
   with pytest.raises(ValueError, match=r'--Shrink\.num_rounds'):
     Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
