@@ -6,8 +6,6 @@ contain the digest of the run's flags, and the checkpoint that of `task.json`.
 
 import pathlib
 
-import numpy as np
-
 from bfl_tf import files, run_files, trees, weights
 from bfl_tf.declare import user_code
 from bfl_tf.federation.state import State
@@ -44,9 +42,6 @@ def restore(directory: pathlib.Path) -> State | None:
     if any(str(tree.get(name, mark)) != mark for name, mark in marks.items()):
       raise ValueError('the checkpoint of another run')
     number, model = int(tree['round']), weights.Weights(**tree['model'])
-    finite = all(np.isfinite(v).all() & (v.dtype == 'f') for v in model)
-    if number < 0 or not finite or np.any(model.scale <= 0):
-      raise ValueError('the state of no round')
   index, slots = tree.get('memories'), tree.get('slots', {})
   read = memories_lib.Memories.read
   memories = read(path, index, marks['run']) if index else {}

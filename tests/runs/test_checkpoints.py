@@ -47,24 +47,6 @@ def test_memories_written_after_a_checkpoint_are_not_restored(tmp_path):
   assert toys.same(restored.memories, {7: saved.memories[7], **newer})
 
 
-@pytest.mark.parametrize(
-  'name, value',
-  [
-    ('round', -1),
-    ('model|scale', np.zeros(4, np.float32)),
-    ('model|loc', np.full(4, np.nan, np.float32)),
-    ('memories|layout', '{'),
-    ('memories|layout', '[]'),
-  ],
-)
-def test_a_checkpoint_with_an_invalid_array_is_rejected(tmp_path, name, value):
-  checkpoints.save(state(3), tmp_path)
-  path = tmp_path / run_files.CHECKPOINT
-  np.savez(path, **files.read_npz(path) | {name: value})
-  with pytest.raises(files.UnreadableError, match=r'npz|bin'):
-    dict(checkpoints.restore(tmp_path).memories)
-
-
 RUN = '# version\n--seed=0\n--num_rounds=3\n--num_workers=1\n'
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 
 import fake
-import filelock
 import numpy as np
 import pytest
 
@@ -61,22 +60,6 @@ def test_overwrite_replaces_a_finished_run(tmp_path):
   assert again == summary
 
 
-def npz(path, shift=0.0):
-  y = np.arange(30) % 3
-  x = np.eye(3)[y] + shift
-  np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
-
-
-def test_changed_data_are_rejected(tmp_path):
-  file, path = tmp_path / 'data.npz', tmp_path / 'run'
-  npz(file)
-  config = CONFIG.replace(dataset=str(file))
-  fake.execute(path, config)
-  fake.execute(path, config)
-  npz(file, shift=1.0)
-  assert_rejected(path, config, r'data\.npz')
-
-
 SOURCE = """
 import numpy as np
 
@@ -109,14 +92,6 @@ def test_changed_training_examples_are_rejected(tmp_path, name):
   other = dataclasses.replace(theirs, **{name: (first + 1, *others)})
   path.write_text(other.to_json())
   assert_rejected(tmp_path, CONFIG, 'training examples')
-
-
-def test_a_run_that_another_process_has_locked_is_rejected(tmp_path):
-  with filelock.FileLock(tmp_path / '.lock'):
-    with pytest.raises(runs.BusyError, match='output_dir'):
-      fake.execute(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ['.lock']
-  assert fake.execute(tmp_path, CONFIG)['rounds'] == 2
 
 
 def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):

@@ -12,40 +12,34 @@ from bfl_tf import analysis, data, models, plots, runs
 RNG = np.random.default_rng(0)
 
 
-def write(path, num_rows=90):
+def execute(folder, num_rows, **changes):
+  """Runs a regression on a table of three sites; returns the directory."""
   rows = [['dose', 'site', 'time']]
   for number in range(num_rows):
     dose = RNG.normal()
     time = 10 + 3 * dose + 0.5 * RNG.normal()
     rows.append([f'{dose:.4f}', 'abc'[number % 3], f'{time:.4f}'])
-  return toys.write_table(path, rows)
-
-
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('numbers')
   config = bfl_tf.Config(
-    dataset=write(folder / 'doses.csv'), label_column='time',
-    client_column='site', partition='natural',
-    num_workers=1, num_clients=3, model='logistic',
-    likelihood='gaussian', num_rounds=40, local_epochs=10,
-    validation_split=0.1, client_learning_rate=0.05,
+    dataset=toys.write_table(folder / 'doses.csv', rows), label_column='time',
+    client_column='site', num_workers=1, num_clients=3, model='logistic',
+    likelihood='gaussian', client_learning_rate=0.05, validation_split=0.1,
+    **changes,
   )  # fmt: skip
   runs.Run(config, folder / 'run', False, draw_plots=False).execute()
   return folder / 'run'
 
 
-def test_a_run_learns_a_linear_function_and_its_noise(run):
+def test_a_run_learns_a_linear_function_and_its_noise(tmp_path):
+  run = execute(
+    tmp_path, 90, partition='natural', num_rounds=40, local_epochs=10
+  )
   final = json.loads((run / 'summary.json').read_text('utf-8'))['final']
   assert final['rmse'] < 0.8
   assert 0.7 <= final['coverage_90'] <= 1
   assert {'crps', 'validation_nll'} <= final.keys()
   assert final['aleatoric'] == pytest.approx(0.25, rel=0.6)
-
-
-def test_predictions_are_in_the_unit_of_the_label(run):
-  trained = analysis.load(run)
-  found = trained.predict(np.float32([[0.0], [1.0]]))
+  # Predictions are in the unit of the label.
+  found = analysis.load(run).predict(np.float32([[0.0], [1.0]]))
   np.testing.assert_allclose(found.mean, [10, 13], atol=0.8)
   low, high = found.interval(0.9)
   np.testing.assert_allclose((low + high) / 2, found.mean, rtol=1e-6)
@@ -54,11 +48,7 @@ def test_predictions_are_in_the_unit_of_the_label(run):
   )
   total = found.aleatoric_uncertainty + found.epistemic_uncertainty
   np.testing.assert_allclose(np.square(found.scale), total, rtol=1e-6)
-
-
-def test_a_run_draws_the_figures_of_numeric_labels(run):
-  paths = plots.draw_run(run)
-  names = {path.stem for path in paths}
+  names = {path.stem for path in plots.draw_run(run)}
   assert {'rmse', 'crps', 'predicted', 'pit', 'partition'} <= names
 
 
@@ -67,7 +57,6 @@ def test_a_run_draws_the_figures_of_numeric_labels(run):
   [
     (np.array([1.0, np.nan]), 'not finite'),
     (np.array(['a', 'b']), 'must be numbers'),
-    (np.ones([2, 3]), 'must be numbers'),
     (np.array([1e9, 1e9 + 1]), 'float32 rounds away'),
   ],
 )
@@ -78,15 +67,10 @@ def test_invalid_numbers_are_rejected(y, what):
 
 
 def with_groups(folder, **settings):
-  """Runs two rounds with groups of models; returns the directory."""
-  config = bfl_tf.Config(
-    dataset=write(folder / 'doses.csv', 300), label_column='time',
-    client_column='site', num_workers=1, num_clients=3, model='logistic',
-    likelihood='gaussian', num_rounds=2, local_epochs=20,
-    client_learning_rate=0.05, num_server_examples=60, **settings,
+  return execute(
+    folder, 300, num_rounds=2, local_epochs=20, num_server_examples=60,
+    variant='deterministic', **settings,
   )  # fmt: skip
-  runs.Run(config, folder / 'run', False, draw_plots=False).execute()
-  return folder / 'run'
 
 
 def last_row(run_dir):
@@ -97,7 +81,6 @@ def last_row(run_dir):
 def test_an_ensemble_is_the_mixture_of_its_members(tmp_path):
   run_dir = with_groups(
     tmp_path,
-    variant='deterministic',
     server_parts=['ensemble'],
     predictor='C',
     settings={'ensemble.num_samples': 2},
@@ -122,10 +105,8 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
   """The mean of linear models is linear, so that the student can reach it."""
   run_dir = with_groups(
     tmp_path,
-    variant='deterministic',
     start=['fine_tune'],
     server_parts=['distil'],
-    validation_split=0.1,
     settings={
       'distil.teachers': 'C', 'distil.sharpening': 1.0,
       'distil.optimizer': 'sgd', 'distil.epochs': 300,

@@ -19,11 +19,6 @@ def test_students_test_matches_hand_computed_values(unit):
   assert error == pytest.approx(unit * 3**-0.5)
 
 
-@pytest.mark.parametrize('size', [0, 1])
-def test_fewer_than_two_differences_have_no_test(size):
-  assert significance.student(np.ones(size)) is None
-
-
 @pytest.mark.parametrize(
   ('value', 'size', 'above', 'below'),
   [
