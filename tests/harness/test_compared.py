@@ -31,13 +31,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def groups(folder):
-  """Returns the groups of runs, in the order of the scores above."""
-  every = [
-    folder / 'smoke' / 'posterior_pooling' / f'{rule}{rate}' / f'seed{seed}'
-    for rule, rate in _SCORES
-    for seed in range(3)
-  ]
-  return comparison.named(groups_lib.grouped(every))
+  """The groups of runs, in the order of the scores above."""
+  above = folder / 'smoke' / 'posterior_pooling'
+  names = [f'{rule}{rate}/seed{n}' for rule, rate in _SCORES for n in range(3)]
+  return comparison.named(groups_lib.grouped([above / name for name in names]))
 
 
 def test_a_row_has_the_differing_flags_and_the_moments_of_the_score(groups):
@@ -83,24 +80,26 @@ def test_compare_has_the_names_of_its_settings(groups):
     bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
 
 
-def test_values_that_do_not_differ_from_the_best_of_a_task_are_marked():
-  # Accuracies by seed. On IID data, b is clearly worse than a, and c is not.
-  of = {('a', 'iid'): (8, 7, 9), ('b', 'iid'): (5, 4.1, 6.05),
-        ('c', 'iid'): (9, 5, 8),
-        ('b', 'shards'): (1, 2, 3)}  # fmt: skip
+def test_tests_of_a_task_are_corrected_together():
+  # A difference of (2, 3, 4) has p = 0.035, below 5 % and above 5 % / 2.
+  of = {
+    ('fedavg', 'iid'): (0, 0, 0), ('a', 'iid'): (2, 3, 4),
+    ('b', 'iid'): (2, 3, 4), ('c', 'iid'): (-9, -8.9, -9.1),
+    ('fedavg', 'shards'): (0, 0, 0), ('a', 'shards'): (2, 3, 4),
+  }  # fmt: skip
   groups = {
     f'{method} {partition}': groups_lib.Group(
-      {'method': method, 'partition': partition}
+      {'method': method, 'partition': partition},
+      scores={seed: {'accuracy': each} for seed, each in enumerate(values)},
     )
-    for method, partition in of
+    for (method, partition), values in of.items()
   }
-  values = {
-    name: dict(enumerate(each)) for name, each in zip(groups, of.values())
-  }
-  found = comparison._among_best(
-    groups, ['method', 'partition'], 'accuracy', values
-  )
-  assert found == {'a iid', 'c iid', 'b shards'}
+  found = comparison.rows(groups, ['accuracy'], 'fedavg')
+  significant = {row['setting'] for row in found if row['significant']}
+  assert significant == {'c iid', 'a shards'}
+  # Values that do not differ significantly from the best are marked.
+  best = {row['setting'] for row in found if row['best']}
+  assert best == {'fedavg iid', 'a iid', 'b iid', 'a shards'}
 
 
 def test_read_runs_returns_a_data_frame_of_finished_runs(folder):
@@ -126,18 +125,15 @@ def test_default_names_are_the_flags_that_differ():
 
 
 def test_a_setting_is_compared_with_the_baseline_of_its_task():
-  def group(method, partition, rate):
-    return groups_lib.Group(
-      {'method': method, 'partition': partition, 'client_learning_rate': rate}
-    )
-
-  # The rates were chosen for each setting. IID has no PVI, Dirichlet no FedAvg.
-  settings = [
-    group('fedavg', 'iid', '0.1'), group('scaffold', 'iid', '0.2'),
-    group('fedavg', 'shards', '0.3'), group('scaffold', 'shards', '0.4'),
-    group('scaffold', 'dirichlet', '0.5'),
+  # The rates were chosen for each setting. Dirichlet has no FedAvg.
+  rows = [
+    ('fedavg', 'iid', '0.1'), ('scaffold', 'iid', '0.2'),
+    ('fedavg', 'shards', '0.3'), ('scaffold', 'shards', '0.4'),
+    ('scaffold', 'dirichlet', '0.5'),
   ]  # fmt: skip
   keys = ['method', 'partition']
+  flags = [*keys, 'client_learning_rate']
+  settings = [groups_lib.Group(dict(zip(flags, row))) for row in rows]
   groups = comparison.named(settings, keys=keys)
   found = comparison.baselines(groups, 'fedavg', keys)
   assert found == {
@@ -158,11 +154,3 @@ def test_a_flag_of_several_settings_is_renamed_in_all():
   assert [*comparison.named(groups, names)][1:3] == [
     'method=FedAvg partition=shards', 'M',
   ]  # fmt: skip
-
-
-def test_the_correction_is_over_settings_with_the_same_baseline():
-  others = {'a': 'x', 'b': 'x', 'c': 'y'}
-  found = comparison._holm(others, {'a': 0.01, 'b': 0.04, 'c': 0.04})
-  assert found == {'a': True, 'b': True, 'c': True}
-  found = comparison._holm(others, {'a': 0.03, 'b': 0.04, 'c': 0.04})
-  assert found == {'a': False, 'b': False, 'c': True}
