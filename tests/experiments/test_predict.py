@@ -11,7 +11,9 @@ import site_data
 import toys
 
 import bfl_tf
-from bfl_tf.analysis import personalized, prediction_sets
+from bfl_tf.analysis import prediction_sets
+
+pytestmark = pytest.mark.process
 
 _FRESH = """
 import sys
@@ -41,7 +43,7 @@ BAD = """
 --input={folder}/wide.npz
 --num_mc_samples=4294967297
 --keep_columns=id
---output={run}/metrics.csv
+--output={folder}/run/metrics.csv
 --output={folder}/none/p.csv
 --output={folder}/good.csv
 --limits_from={folder}/good.csv
@@ -53,6 +55,7 @@ BAD = """
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
+  """A folder with tables, a run, and `sited`, the run with a report."""
   folder = tmp_path_factory.mktemp('predict')
   site_data.write(folder / 'good.csv', LINES, BOTH)
   shuffled = [[h, f'P-{n}', w, ''] for n, (w, h) in enumerate(LINES)]
@@ -66,74 +69,58 @@ def folder(tmp_path_factory):
   (folder / 'notation.csv').write_text(text.replace('.', ','), 'utf-8')
   np.savez(folder / 'good.npz', x=X)
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
-  return folder
-
-
-@pytest.fixture(scope='module')
-def run(folder):
-  return site_data.execute(folder)
-
-
-@pytest.fixture(scope='module')
-def sited(folder, run):
-  """A copy of the run with a report and personalized models."""
-  path = shutil.copytree(run, folder / 'sited')
-  good, *bad = binaries.drive(
+  run = site_data.execute(folder)
+  sited = shutil.copytree(run, folder / 'sited')
+  good, bad = binaries.drive(
     'experiments.report',
     [
-      [f'--run={path}', '--personalize_epochs=9'],
+      [f'--run={sited}', '--personalize_epochs=9'],
       [f'--run={run}', '--superlink=here', '--personalize_epochs=1'],
     ],
   )
   assert good[0] == 0, good
-  assert [(code, 'superlink' in error) for code, _, error in bad] == [(2, True)]
-  return path
+  assert bad[0] == 2 and 'superlink' in bad[2]
+  return folder
+
+
+# Run, input and other flags of valid calls, by the name of their output.
+CALLS = {
+  'good.csv': 'run good.csv',
+  'other.csv': 'run other.csv --keep_columns=id',
+  'good.npz': 'run good.npz',
+  'notation.csv': 'run notation.csv --separator=; --decimal=,',
+  # The limits come from the table of the site, then from the file.
+  'limits': 'run far.csv --limits={folder}/new_limits.csv '
+            '--limits_from={folder}/good.csv',
+  'broken': 'run broken.csv --limits={folder}/new_limits.csv --keep_bad_rows '
+            '--keep_columns=width',
+  'far': 'sited far.csv',
+  'sited': 'sited good.csv',
+  'odd': 'sited/sites/models/odd good.csv',
+  'one': 'sited good.csv --num_mc_samples=1',
+}  # fmt: skip
 
 
 @pytest.fixture(scope='module')
-def outputs(folder, run, sited):
-  """Outputs of experiments.predict in one process, by name of the file."""
-  calls = {
-    name: [f'--run={run}', f'--input={folder}/{name}']
-    for name in ('good.csv', 'other.csv', 'good.npz', 'notation.csv')
-  }
-  calls['notation.csv'] += ['--separator=;', '--decimal=,']
-  calls['other.csv'].append('--keep_columns=id')
-  # The limits come from the table of the site, then from the file.
-  limits = f'--limits={folder}/new_limits.csv'
-  calls['limits'] = [
-    f'--run={run}', f'--input={folder}/far.csv', limits,
-    f'--limits_from={folder}/good.csv',
-  ]  # fmt: skip
-  calls['broken'] = [
-    f'--run={run}', f'--input={folder}/broken.csv', limits, '--keep_bad_rows',
-    '--keep_columns=width',
-  ]  # fmt: skip
-  calls['far'] = [f'--run={sited}', f'--input={folder}/far.csv']
-  good = f'--input={folder}/good.csv'
-  odd = personalized.folder(sited, 'odd')
-  for name, place in {'sited': sited, 'odd': odd}.items():
-    calls[name] = [f'--run={place}', good]
-  calls['one'] = [f'--run={sited}', good, '--num_mc_samples=1']
-  lines = [[*call, f'--output={folder}/{n}.out'] for n, call in calls.items()]
-  lines += [
-    [f'--run={run}', good, f'--output={folder}/p.csv',
-     line.format(folder=folder, run=run)]
-    for line in BAD
-  ]  # fmt: skip
-  outcomes = binaries.drive('experiments.predict', lines)
-  return dict(zip([*calls, *BAD], outcomes, strict=True))
+def outputs(folder):
+  """Outputs of experiments.predict in one process, by name of the call."""
+  calls = CALLS | {line: f'run good.csv {line}' for line in BAD}
+  lines = []
+  for name, call in calls.items():
+    run, table, *flags = call.format(folder=folder).split()
+    output = 'p.csv' if name in BAD else f'{name}.out'
+    paths = [f'--run={folder}/{run}', f'--input={folder}/{table}']
+    lines.append([*paths, f'--output={folder}/{output}', *flags])
+  outcomes = dict(zip(calls, binaries.drive('experiments.predict', lines)))
+  assert {name: outcomes[name][0] for name in CALLS} == dict.fromkeys(CALLS, 0)
+  return outcomes
 
 
-@pytest.mark.process
-def test_predictions_for_files_equal_those_of_the_loaded_run(
-  folder, run, outputs
-):
+def test_predictions_for_files_equal_those_of_the_loaded_run(folder, outputs):
   names = ('good.csv', 'other.csv', 'good.npz', 'notation.csv')
-  assert [outputs[name][0] for name in names] == [0] * 4, outputs
   first, *others = (toys.table(folder / f'{name}.out') for name in names)
-  ours = bfl_tf.load(run).predict(X)
-  low, high = bfl_tf.load(run).quantiles(X)
+  run = bfl_tf.load(folder / 'run')
+  ours, (low, high) = run.predict(X), run.quantiles(X)
   for number, kind in enumerate(site_data.KINDS):
     for end, wanted in (('', ours.probs), ('_q05', low), ('_q95', high)):
       column = [float(row[f'probability_{kind}{end}']) for row in first]
@@ -148,19 +135,11 @@ def test_predictions_for_files_equal_those_of_the_loaded_run(
   assert others == [first, first, first]
 
 
-@pytest.mark.process
-def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
-  folder, outputs
-):
-  assert outputs['far'][0] == 0, outputs
+@pytest.mark.usefixtures('outputs')
+def test_rows_outside_of_limits_and_bad_rows_are_marked(folder):
   near, far = toys.table(folder / 'far.out')
   assert (near['out_of_range'], far['out_of_range']) == ('0', '1')
   assert far['set_0.9'] == far['set_0.95'] == '|'.join(site_data.KINDS)
-
-
-@pytest.mark.process
-def test_rows_outside_of_limits_and_bad_rows_are_named(folder, outputs):
-  assert [outputs[name][0] for name in ('limits', 'broken')] == [0, 0], outputs
   near, far = toys.table(folder / 'limits.out')
   assert far['warning'] == 'width' and far['class'] and not near['warning']
   limits = {row['column']: row for row in toys.table(folder / 'new_limits.csv')}
@@ -171,55 +150,45 @@ def test_rows_outside_of_limits_and_bad_rows_are_named(folder, outputs):
   assert [bool(row['error']) for row in rows] == [0, 1, 1, 0, 0, 0]
   assert "'tall'" in rows[1]['error'] and 'row 4' in rows[2]['error']
   # Other rows have the predictions of the complete table.
-  good = toys.table(folder / 'good.csv.out')
-  for row, expected in zip(rows, good, strict=True):
-    wanted = '' if row['error'] else expected['probability']
+  for row, good in zip(rows, toys.table(folder / 'good.csv.out'), strict=True):
+    wanted = '' if row['error'] else good['probability']
     assert row['probability'] == wanted
 
 
-@pytest.mark.process
 def test_invalid_input_gives_a_one_line_error_that_names_the_flag(
-  folder, run, outputs
+  folder, outputs
 ):
   for line in BAD:
     code, _, error = outputs[line]
     assert (code, error.count('\n')) == (2, 1), (line, error)
-    flag, _, value = line.format(folder=folder, run=run).partition('=')
+    flag, _, value = line.format(folder=folder).partition('=')
     assert flag in error or value in error, (line, error)
   assert 'north, odd, south' in outputs['--site=nowhere'][2]
   assert not list(folder.glob('p.csv')) and not list(folder.glob('.*.tmp'))
 
 
-@pytest.mark.process
-def test_a_report_writes_its_files(sited):
+@pytest.mark.usefixtures('outputs')
+def test_a_report_writes_personalized_models_with_their_own_sets(folder):
+  sited, odd = folder / 'sited', folder / 'sited/sites/models/odd'
   assert {file.name for file in (sited / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'reliability.png',
     'report.html', 'scores.json', 'models', 'coefficients.csv',
   }  # fmt: skip
-
-
-@pytest.mark.process
-def test_a_personalized_model_predicts_with_its_own_sets(
-  folder, sited, outputs
-):
   ours, own = (toys.table(folder / f'{name}.out') for name in ('sited', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
-  # Each model has sets with its own threshold.
-  odd = personalized.folder(sited, 'odd')
-  for place, rows in ((sited, ours), (odd, own)):
-    probs = bfl_tf.load(place).predict(X).probs
-    (likely, _) = prediction_sets.read(place).classes(probs)
+  sets = prediction_sets.read(sited), prediction_sets.read(odd)
+  assert sets[0].thresholds != sets[1].thresholds
+  for place, of, rows in zip((sited, odd), sets, (ours, own)):
+    (likely, _) = of.classes(bfl_tf.load(place).predict(X).probs)
     kinds = np.array(site_data.KINDS)
     written = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
     assert written == [set(kinds[each]) for each in likely]
-  both = prediction_sets.read(sited), prediction_sets.read(odd)
-  assert both[0].thresholds != both[1].thresholds
   # Sets are valid only for their number of samples.
   assert 'set_0.9' not in toys.table(folder / 'one.out')[0]
 
 
-@pytest.mark.process
-def test_an_exported_model_predicts_alike_without_this_package(folder, run):
+def test_an_exported_model_predicts_alike_without_this_package(folder):
+  run = folder / 'run'
   flags = [f'--run={run}', f'--output={folder}/exported']
   good, (code, _, error) = binaries.drive('experiments.export', [flags] * 2)
   assert good[0] == 0 and code == 2 and 'exported' in error, (good, error)
@@ -230,10 +199,10 @@ def test_an_exported_model_predicts_alike_without_this_package(folder, run):
     cwd=binaries.ROOT, check=True, timeout=300,
   )  # fmt: skip
   ours = bfl_tf.load(run).predict(x)
-  with np.load(folder / 'again.npz') as archive:
-    assert toys.same(list(archive.values()), list(ours))
-  with np.load(folder / 'served.npz') as archive:
-    theirs = dict(archive)
+  again, theirs = (
+    dict(np.load(folder / f'{name}.npz')) for name in ('again', 'served')
+  )
+  assert toys.same(list(again.values()), list(ours))
   for name, values in ours._asdict().items():
     # The other process rewrites its graph; float32 has steps of 6e-8 below 1.
     np.testing.assert_allclose(theirs[name], values, rtol=1e-5, atol=1e-7)
@@ -241,7 +210,6 @@ def test_an_exported_model_predicts_alike_without_this_package(folder, run):
   np.testing.assert_array_equal(theirs['class'].astype(str), kinds)
 
 
-@pytest.mark.process
 def test_without_a_usable_global_model_a_site_must_be_named(folder, tmp_path):
   run = site_data.execute(tmp_path, **site_data.LOCAL)
   for binary in ('predict', 'export'):
