@@ -27,7 +27,6 @@ REFUSED = """
 --partition=natural
 --model=convnet --dataset=wine
 --pooling=wc --variant=deterministic
---server_parts=fine_tune
 --flagfile=no.flags
 --flagfile={tmp}
 --flagfile={tmp}/latin.flags
@@ -46,8 +45,6 @@ REFUSED = """
 --model=own_things:seven
 --pooling=own_things:Nothing
 --client_parts=own_things:NoName
---client_parts=scaffold --client_optimizer=sgd --privacy=central
---central.epsilon=0.01 --privacy=central
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
 --client_parts=own_things:BadGradient
@@ -82,7 +79,6 @@ def tmp(tmp_path_factory):
 
 
 def _is_named(row, line):
-  """Returns whether an error names the flag of a row, or its value."""
   flag, _, value = row.split()[0].partition('=')
   name = value.rpartition(':')[2] or flag
   return flag.lstrip('-') in line or name.lower() in line.lower()

@@ -4,30 +4,23 @@ import io
 import re
 import sys
 
-import binaries
 import pytest
 
 from bfl_tf.config import catalog, config
 from experiments import command_line, describe, reproduce, signatures
 
 
-def printed(capsys, what):
+def printed(capsys, what, module=reproduce):
   with pytest.raises(SystemExit):
-    describe.answer(['binary', what], reproduce)
+    describe.answer(['binary', what], module)
   return capsys.readouterr().out
 
 
-@pytest.mark.process
-def test_help_has_every_flag():
-  code, out, error = binaries.run('experiments.run', '--help')
-  assert (code, error) == (0, '')
-  assert not [name for name in config.FIELDS if f'\n  --{name}=' not in out]
-
-
-def test_helpfull_has_every_setting_and_a_custom_class_is_described(capsys):
+def test_help_has_every_flag_and_setting(capsys):
   out = printed(capsys, '--helpfull')
   shown = re.findall(r'^  --([\w.]+)=', out, re.MULTILINE)
   assert {*shown} == {*config.FIELDS, *catalog.known_settings()}
+  assert '\n  --artifact=' in printed(capsys, '--help')
   assert printed(capsys, '--describe=toys:Counter').startswith('Counter')
 
 

@@ -41,15 +41,12 @@ def test_a_method_must_be_better_in_each_setting_of_a_situation():
   assert last == '| fedavg | 2.2 | 0 of 2 | 0 of 4 |'
 
 
-def test_kendalls_w_of_three_rankings_by_hand():
-  # Sums of ranks 3, 7, 8: S = 14, and W = 12 S / (3^2 (3^3 - 3)).
+def test_statistics_of_rankings_by_hand():
+  # Sums of ranks 3, 7, 8: S = 14, and Kendall's W = 12 S / (3^2 (3^3 - 3)).
   rows = _rows(a=['1', '1', '1'], b=['2', '2', '3'], c=['3', '3', '2'])
   found = tables.agreement(tables.losses(rows))
   assert found == pytest.approx(12 * 14 / (9 * 24))
-
-
-def test_the_critical_difference_equals_that_of_demsar():
-  # Section 3.2.2 has an example with four methods on 14 data sets.
+  # Demsar, section 3.2.2: four methods on 14 data sets.
   found = tables.critical_difference(4, 14)
   assert found == pytest.approx(1.25, abs=0.005)
 
@@ -60,18 +57,13 @@ def test_chains_predict_like_samples_of_a_nearly_gaussian_posterior(
   monkeypatch.setattr(reference, '_NUM_SAMPLES', 400)
   rng = np.random.default_rng(0)
   x = rng.normal(size=[2000, 3]).astype(np.float32)
-  utility = x @ rng.normal(size=[3, 3]) + rng.gumbel(size=[2000, 3])
-  y, with_one = (
-    utility.argmax(1),
-    np.pad(x, ((0, 0), (0, 1)), constant_values=1),
-  )
-  mode = reference._mode(with_one, y, 1.0)
-  found, root = reference._draws(with_one, y, mode, 1.0)
+  y = (x @ rng.normal(size=[3, 3]) + rng.gumbel(size=[2000, 3])).argmax(1)
   # Far inputs, where the mean over the posterior differs from its mode.
   test = 30 * x[:200]
-  means = reference._means(
-    found, root, mode, np.pad(test, ((0, 0), (0, 1)), constant_values=1)
-  )
+  with_one, test_with_one = (np.insert(each, 3, 1, 1) for each in (x, test))
+  mode = reference._mode(with_one, y, 1.0)
+  found, root = reference._draws(with_one, y, mode, 1.0)
+  means = reference._means(found, root, mode, test_with_one)
   near = distance.laplace(x, y, 3)
   logs = distance.log_probabilities(near.sample(5000), test)
   expected = np.exp(logs).mean(0)
@@ -112,8 +104,6 @@ def test_a_chosen_rate_is_compared_with_those_of_its_optimizer():
 
 
 def test_the_score_of_sets_replaces_no_score_of_all_examples():
-  dataset = toys.blobs()
-  probs = np.full([60, 3], 1 / 3, np.float32)
-  found = scores._sets(dataset, probs)
+  found = scores._sets(toys.blobs(), np.full([60, 3], 1 / 3, np.float32))
   assert found['size_0.9'] == 3 and found['coverage_0.9'] == 1
   assert not {'accuracy', 'nll', 'ece', 'num_examples'} & {*found}

@@ -36,32 +36,25 @@ def test_measures_of_a_metrics_column(tmp_path):
   task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
   made_runs.finish(task, 0.8, curve=(0.1, '', 0.4, 0.8))
   assert cells.SPEED(task) == pytest.approx(60)
-  assert cells.column('accuracy', lambda v: v[0])(task.directory) == 0.1
-  assert cells.column('accuracy', sum, 3)(task.directory) == 0.8
+  assert cells.column('accuracy', min)(task.directory) == 0.1
   nothing = cells.Measure('nothing', cells.column('nothing', max))
   assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
-# Values that are published in a figure, so that no table has them.
-NO_TABLES = {('fedbe', 'figure1')}
-
-
-def published_tables():
+def test_every_published_value_has_a_cell_in_its_table():
   known = {artifact.paper.name for artifact in papers.ARTIFACTS.values()}
   rows = toys.table(ROOT / 'configs' / 'published.csv')
   names = {(row['paper'], row['table']) for row in rows}
-  return sorted(name for name in names - NO_TABLES if name[0] in known)
-
-
-@pytest.mark.parametrize(('paper', 'name'), published_tables())
-def test_every_published_value_has_a_cell_in_its_table(paper, name):
-  table = papers.ARTIFACTS[f'{paper}/{name}']
-  ours = {
-    (column, row, measure.published)
-    for row, column in table.grid
-    for measure in table.measures
-  }
-  assert ours >= tables.published(paper, name).keys()
+  # Values that are published in a figure, so that no table has them.
+  for paper, name in names - {('fedbe', 'figure1')}:
+    if paper in known:
+      table = papers.ARTIFACTS[f'{paper}/{name}']
+      ours = {
+        (column, row, measure.published)
+        for row, column in table.grid
+        for measure in table.measures
+      }
+      assert ours >= tables.published(paper, name).keys()
 
 
 @pytest.mark.parametrize('scale', cells.SCALES)

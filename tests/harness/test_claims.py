@@ -8,13 +8,13 @@ import pytest
 import toys
 
 from experiments import papers
-from experiments.harness import cells, claims
+from experiments.harness import claims
 
 
-def _finish(claim, root, left, right):
-  for cell, values in zip(claim.cells, (left, right)):
-    for seed, value in enumerate(values):
-      made_runs.finish(cells.Task(cell, 'smoke', seed, root), value)
+def _finish(compared, root, *values):
+  for cell, of_seeds in zip(compared.cells, values):
+    for task, value in zip(cell.tasks('smoke', range(3), root), of_seeds):
+      made_runs.finish(task, value)
 
 
 def test_differences_match_hand_computed_values(tmp_path):
@@ -50,9 +50,9 @@ def test_stored_values_give_the_verdict_of_the_runs(tmp_path):
 )
 def test_a_small_difference_is_equivalent(differences, expected):
   # Student's test with two degrees of freedom, margin 0.5 points.
-  (result,) = _results(differences)
-  one = dataclasses.replace(result.comparison, equivalence=0.5)
-  result = dataclasses.replace(result, comparison=one)
+  (comparison,) = made_runs.claim().comparisons
+  comparison = dataclasses.replace(comparison, equivalence=0.5)
+  result = claims.Result(comparison, np.array(differences))
   assert result.is_equivalent == expected
 
 
@@ -70,16 +70,12 @@ def test_a_run_has_one_number_per_label():
 
 @pytest.mark.parametrize('reduce', [min, max])
 def test_a_diverged_run_is_missing_after_any_reduction(tmp_path, reduce):
-  claim = made_runs.claim(right=False)
-  cell, diverged = claim.cells[0], made_runs.cell('diverged')
-  (comparison,) = claim.comparisons
-  several = claims.Side(reduce, (cell, diverged))
-  claim = dataclasses.replace(
-    claim, comparisons=(dataclasses.replace(comparison, left=several),)
-  )
-  _finish(claim, tmp_path, (0.9, 0.8, 0.9), (0.9, 0.8, float('nan')))
-  (result,) = claim.results('smoke', claims.of_runs('smoke', tmp_path))
-  assert result.seeds == 2 and not result.is_complete
+  sides = claims.Side(reduce, [*map(made_runs.cell, ('left', 'diverged'))])
+  comparison = claims.Comparison('a statement', sides, None)
+  _finish(comparison, tmp_path, (0.9, 0.8, 0.9), (0.9, 0.8, np.nan))
+  values = claims.of_runs('smoke', tmp_path)
+  found = [comparison.difference(values, seed) for seed in range(3)]
+  assert np.isnan(found).tolist() == [False, False, True]
 
 
 def _results(*differences):

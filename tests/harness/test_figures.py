@@ -9,27 +9,19 @@ from bfl_tf import federation
 from experiments.harness import cells, figures
 from experiments.papers.fedbe import features, grids, simplex
 
-SEEDS = {'smoke': range(2), 'laptop': range(2)}
-
-
-def sweep():
-  lines = {'FedBE': {x: made_runs.cell(f'be{x}') for x in (1, 5)}}
-  return figures.sweep(
-    made_runs.PAPER, 'figure2', 'samples',
-    {'step': lines, 'other': {'FedAvg': {1: made_runs.cell('avg1')}}},
-    {'step': 'Samples', 'other': 'Epochs'}, SEEDS,
-  )  # fmt: skip
-
 
 def finish(cell, root, *accuracies):
-  for seed, accuracy in enumerate(accuracies):
-    task = cells.Task(cell, 'smoke', seed, root)
-    made_runs.finish(task, accuracy, curve=(0.1, accuracy))
+  for task, accuracy in zip(cell.tasks('smoke', range(2), root), accuracies):
+    made_runs.finish(task, accuracy)
 
 
 def test_a_sweep_figure_shows_the_seeds_that_did_not_diverge(tmp_path):
-  figure = sweep()
-  one, five = figure.panels['step'].values()
+  one, five, other = map(made_runs.cell, ('be1', 'be5', 'avg1'))
+  figure = figures.sweep(
+    made_runs.PAPER, 'figure2', 'samples',
+    {'step': {'FedBE': {1: one, 5: five}}, 'other': {'FedAvg': {1: other}}},
+    {'step': 'Samples', 'other': 'Epochs'}, {'smoke': range(2)},
+  )  # fmt: skip
   finish(one, tmp_path, 0.5, 0.7)
   finish(five, tmp_path, np.nan)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
@@ -59,20 +51,14 @@ def test_a_reading_shares_the_run_of_its_cell(tmp_path):
   (tasks[1].directory / 'metrics.csv').write_text(
     'round,accuracy,accuracy_C\n0,0.1,\n1,0.2,0.3\n'
   )
-  assert cells.column('accuracy', lambda v: v[-1])(tasks[0].directory) == 0.2
-  last = cells.Measure('last', cells.column('accuracy', lambda v: v[-1]))
-  assert last(tasks[1]) == 0.3
+  highest = cells.Measure('highest', cells.column('accuracy', max))
+  assert [highest(task) for task in tasks] == [0.2, 0.3]
 
 
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
-  path = tmp_path_factory.mktemp('fedbe') / 'run'
+def test_classes_of_other_images_are_the_predictions_of_the_run(tmp_path):
+  run = tmp_path / 'run'
   config = grids.MAIN['FedAvg', 'step ConvNet'].config('smoke', 0)
-  bfl_tf.runs.Run(config, path, False, draw_plots=False).execute()
-  return path
-
-
-def test_classes_of_other_images_are_the_predictions_of_the_run(run):
+  bfl_tf.runs.Run(config, run, False, draw_plots=False).execute()
   vectors, classes = features.of_cifar100(run)
   point = bfl_tf.load(run).weights.point
   logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]

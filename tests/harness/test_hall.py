@@ -10,9 +10,9 @@ from bfl_tf.runs import significance
 from experiments.harness import hall
 
 
-@pytest.mark.parametrize('unit', [1e-11, 1e20])
-@pytest.mark.parametrize('num_tests', [1, 4])
-@pytest.mark.parametrize('size', [5, 10])
+@pytest.mark.parametrize(
+  ('size', 'num_tests', 'unit'), [(5, 1, 1e-11), (10, 4, 1e20)]
+)
 def test_the_p_value_of_the_threshold_is_the_level(size, num_tests, unit):
   skewed = unit * np.random.default_rng(0).exponential(size=size)
   for sign in (1, -1):
@@ -40,22 +40,3 @@ def test_ten_skewed_differences_have_the_larger_of_two_p_values():
   test = hall.test(np.array([0.0] * 9 + [1.0]))
   above, below = stats.t.sf(1.0, 9), stats.t.cdf(1.5 + 1 / 27, 9)
   assert test == pytest.approx((above, below))
-
-
-def test_a_larger_difference_is_never_less_significant():
-  rng = np.random.default_rng(0)
-  for skewed in (
-    *rng.exponential(size=(10, 10)),
-    *-rng.exponential(size=(10, 10)),
-  ):
-    tests = [hall.test(skewed + d) for d in np.linspace(-9, 9, 99)]
-    assert np.all(np.diff([test.p_above for test in tests]) < 1e-12)
-    assert np.all(np.diff([test.p_below for test in tests]) > -1e-12)
-
-
-def test_skewed_differences_without_a_mean_are_seldom_significant():
-  rng = np.random.default_rng(0)
-  p_values = [
-    hall.test(rng.exponential(size=10) - 1).p_below for _ in range(2000)
-  ]
-  assert np.mean(np.array(p_values) < 0.05) < 0.08

@@ -1,7 +1,6 @@
 """Tests of the binary experiments.reproduce."""
 
 import contextlib
-import pathlib
 import time
 
 from absl.testing import flagsaver
@@ -27,15 +26,16 @@ _SMALLEST = {
 }
 
 
-def _run(**flags):
-  with flagsaver.flagsaver(**flags):
+def _run(root, **flags):
+  flags = {'scale': 'smoke', **flags}
+  with flagsaver.flagsaver(output_dir=str(root), **flags):
     return reproduce.main()
 
 
 def _tasks(root, *names):
   paper = papers.posterior_pooling.PAPER
-  cells_ = [cells.Cell(paper, name, {'server_split': name}) for name in names]
-  return [cells.Task(cell, 'smoke', 0, root) for cell in cells_]
+  made = [cells.Cell(paper, name, {'server_split': name}) for name in names]
+  return [cells.Task(cell, 'smoke', 0, root) for cell in made]
 
 
 @pytest.fixture(scope='module')
@@ -45,8 +45,8 @@ def root(tmp_path_factory):
 
 @pytest.mark.parametrize('name', _SMALLEST)
 def test_the_smallest_artifact_of_each_paper_is_run_and_written(root, name):
-  flags = {'artifact': [name], 'cells': _SMALLEST[name], 'scale': 'smoke'}
-  assert _run(output_dir=str(root), seeds=['0'], jobs=1, **flags) == 0
+  flags = {'artifact': [name], 'cells': _SMALLEST[name]}
+  assert _run(root, seeds=['0'], jobs=1, **flags) == 0
   assert [*(root / 'smoke').glob(f'{name}*')]
   task, *_ = [
     task
@@ -57,8 +57,7 @@ def test_the_smallest_artifact_of_each_paper_is_run_and_written(root, name):
 
 
 def test_all_artifacts_and_claims_are_written_without_runs(tmp_path):
-  flags = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
-  assert _run(output_dir=str(tmp_path), run=False, **flags) == 3
+  assert _run(tmp_path, run=False, artifact=['all'], claim=['all']) == 3
   for name, artifact in papers.ARTIFACTS.items():
     if isinstance(artifact, tables.Table):
       text = (tmp_path / 'smoke' / f'{name}.md').read_text('utf-8')
@@ -75,21 +74,16 @@ def test_figures_are_drawn_and_every_cell_is_valid(tmp_path):
     'fedbe/figure12': ('ResNet20',),
     'noniid_techniques/figure1': ('four_points',),
   }
-  flags = {'artifact': [*drawn], 'scale': 'smoke', 'jobs': 1}
-  assert _run(output_dir=str(tmp_path), **flags) == 0
+  assert _run(tmp_path, artifact=[*drawn], jobs=1) == 0
   for name, panels in drawn.items():
     for panel in panels:
       path = tmp_path / 'smoke' / f'{name}_{panel}.png'
       assert path.stat().st_size > 1000
-  every = papers.ARTIFACTS.values()
-  for task in status.tasks(every, 'smoke', tmp_path):
+  for task in status.tasks(papers.ARTIFACTS.values(), 'smoke', tmp_path):
     executor.validate(task)
 
 
-@pytest.fixture
-def faked(monkeypatch):
-  """Replaces runs by runs without training; the cell `bad` fails."""
-
+def test_a_failing_cell_does_not_stop_other_cells(tmp_path, monkeypatch):
   def run(config, path, *rest, **options):
     if 'bad' in str(path):
       raise ValueError('--model is bad.')
@@ -98,10 +92,6 @@ def faked(monkeypatch):
   original = runs.Run
   monkeypatch.setattr(runs, 'Run', run)
   monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
-
-
-@pytest.mark.usefixtures('faked')
-def test_a_failing_cell_does_not_stop_other_cells(tmp_path):
   tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
   found = {
     outcome.task.cell.name: outcome.status
@@ -142,7 +132,7 @@ def test_only_the_task_whose_process_dies_is_reported_as_failed(
 
 
 def test_list_prints_every_artifact_and_claim(root, capsys):
-  assert _run(list=True, output_dir=str(root)) is None
+  assert _run(root, list=True) is None
   lines = capsys.readouterr().out.splitlines()
   listed = {word for line in lines for word in line.split()[1:2]}
   assert listed >= {*papers.ARTIFACTS, *papers.CLAIMS}
@@ -184,5 +174,5 @@ def test_invalid_flags_are_rejected_before_anything_is_written(
   named, flags, tmp_path
 ):
   with pytest.raises(ValueError, match=named):
-    _run(output_dir=str(tmp_path / 'new'), **flags)
-  assert not pathlib.Path(tmp_path / 'new').exists()
+    _run(tmp_path / 'new', **flags)
+  assert not (tmp_path / 'new').exists()

@@ -10,10 +10,9 @@ from bfl_tf.runs import study
 from experiments.harness import study_table
 
 
-def _run(tmp_path, seed=0, **flags):
-  config = Config(num_rounds=1, seed=seed, **flags)
-  place = f'runs/seed{seed}'
-  return study.Point(config, tmp_path / place, place, 'pooling=nwa', 'rate=1')
+def _run(root, seed=0, **flags):
+  config, place = Config(num_rounds=1, seed=seed, **flags), f'runs/seed{seed}'
+  return study.Point(config, root / place, place, 'pooling=nwa', 'rate=1')
 
 
 @pytest.fixture

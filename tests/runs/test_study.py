@@ -45,12 +45,17 @@ def test_an_invalid_config_in_a_sweep_is_rejected_before_any_run(tmp_path):
 def test_a_rewritten_data_file_is_read_again_for_another_run(tmp_path):
   file, y = tmp_path / 'data.npz', np.arange(30) % 3
   config = fake.CONFIG.replace(dataset=str(file), num_rounds=1)
+  found = []
   for shift in (0, 1):
     x = np.eye(3)[y] + shift
     np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
     ((run,),) = bfl_tf.sweep({'a': config}, tmp_path / str(shift)).values()
     mean = task.read(run / 'task.json').mean
     assert mean == pytest.approx([1 / 3 + shift] * 3)
+    found.append(run)
+  # They are no seeds of one setting.
+  names = runs.comparison.named(runs.groups.grouped(found))
+  assert len(names) == 2 and all('--dataset=' in name for name in names)
   with pytest.raises(ValueError, match=r'data\.npz'):
     bfl_tf.sweep({'a': config}, tmp_path / '0')
 
