@@ -1,11 +1,21 @@
-"""Helpers that run a binary, once or with many command lines in a process."""
+"""Helpers that run a binary, once or with many command lines in a process.
 
+`python tests/binaries.py MODULE` calls a binary repeatedly, so that TensorFlow
+starts only once. Each input line is a list of arguments as JSON, and each
+output line is `[code, output, errors]`. The code of an exception is its text.
+"""
+
+import contextlib
+import importlib
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import time
+
+from absl.testing import flagsaver
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -46,9 +56,8 @@ def drive(module, lines, folder=ROOT):
 
   User modules are imported from `folder`.
   """
-  # A single process starts TensorFlow only once.
   process = subprocess.run(
-    [sys.executable, str(ROOT / 'tests' / 'driven.py'), module],
+    [sys.executable, __file__, module],
     input=''.join(f'{json.dumps(line)}\n' for line in lines),
     cwd=ROOT,
     env={**os.environ, 'PYTHONPATH': f'{ROOT}{os.pathsep}{folder}'},
@@ -58,3 +67,29 @@ def drive(module, lines, folder=ROOT):
   )
   assert process.returncode == 0, process.stderr
   return [json.loads(line) for line in process.stdout.splitlines()]
+
+
+def _called(binary, arguments):
+  # A late import, because the binary defines flags first.
+  from experiments import command_line
+
+  sys.argv = ['binary', *arguments]
+  out, errors, code = io.StringIO(), io.StringIO(), 0
+  with (
+    flagsaver.flagsaver(),
+    contextlib.redirect_stdout(out),
+    contextlib.redirect_stderr(errors),
+  ):
+    try:
+      command_line.main(binary.main)
+    except SystemExit as stop:
+      code = stop.code or 0
+    except BaseException as error:
+      code = repr(error)
+  return [code, out.getvalue(), errors.getvalue()]
+
+
+if __name__ == '__main__':
+  _binary = importlib.import_module(sys.argv[1])
+  for _line in sys.stdin:
+    print(json.dumps(_called(_binary, json.loads(_line))), flush=True)

@@ -69,7 +69,6 @@ def worker(
 
 
 def inference(optimizer) -> training.Inference:
-  """Returns the inference of an optimizer that fits a posterior."""
   return training.OptimizerInference(
     optimizer.compiled(), 'all', optimizer=optimizer
   )
@@ -84,10 +83,7 @@ def start(trainer: training.Worker) -> weights.Weights:
 def task(
   begin, indices=range(50), epochs=1, rate=0.1, seed=0, batch_size=16, **more
 ):
-  """Returns a client's task that starts at `begin`.
-
-  `rate` is a number, or one for each step.
-  """
+  # `rate` is a number, or one for each step.
   steps = epochs * -(-len(indices) // batch_size)
   return training.ClientTask(
     begin,
@@ -118,7 +114,6 @@ def visited(part, start, path, index=0):
 
 
 def context(broadcast, shared=None, start=None):
-  """Returns the context of a client in the first round, for `Local.begin`."""
   begin = broadcast if start is None else start
   return parts.Context(broadcast, begin, shared)
 
@@ -163,20 +158,17 @@ def execute(pieces: federation.Experiment, num_rounds: int = 2, **engine):
 
 
 def groups(pieces: federation.Experiment):
-  """Returns the state and the groups of models after one round."""
   _, last = rounds(pieces, 1)
   return last.state, last.predictors
 
 
 def changed(pieces: federation.Experiment, **changes):
-  """Returns the experiment with another config."""
   config = dataclasses.replace(pieces.config, **changes)
   plan = dataclasses.replace(pieces.plan, config=config)
   return dataclasses.replace(pieces, plan=plan)
 
 
 def table(path) -> list[dict[str, str]]:
-  """Returns the rows of a .csv file."""
   with open(path, newline='', encoding='utf-8') as file:
     return list(csv.DictReader(file))
 
@@ -196,7 +188,6 @@ def model(loc=(), scale=(), point=(), buffers=(), *factor):
 
 
 def stepped(part, pooled, broadcast, slot=None, sums=None, tools=None):
-  """Returns the outcome of one step of a server part."""
   seed = np.zeros(2, np.int32)
   ctx = parts.ServerContext(broadcast, pooled, seed=seed, tools=tools)
   return part.step(pooled, sums or {}, slot, ctx)
@@ -209,7 +200,6 @@ def sums(part, weighed, broadcast):
 
 
 def bits(vectors) -> list[bytes]:
-  """Returns the bytes of arrays, for bit-for-bit comparisons."""
   return [np.asarray(vector).tobytes() for vector in vectors]
 
 
@@ -245,8 +235,6 @@ class Stack(parts.Pool):
 
 @dataclasses.dataclass(frozen=True)
 class Idle(parts.Local):
-  """A client part that does nothing."""
-
   name = 'idle'
 
 
@@ -270,7 +258,6 @@ class Counter(parts.Local):
 
 
 def normalized_inputs() -> tf_keras.Model:
-  """Returns a softmax regression after batch normalization."""
   layers = tf_keras.layers
   return tf_keras.Sequential(
     [
@@ -301,7 +288,6 @@ class Follower(parts.Local, fedavgm.Momentum):
 
 
 def normalized(input_shape, num_classes):
-  """Returns a small network with batch normalization."""
   return tf_keras.Sequential(
     [
       tf_keras.Input(input_shape),
