@@ -4,10 +4,10 @@ import fake
 import numpy as np
 import pytest
 import tensorflow as tf
-import toys
 
 from bfl_tf import metrics, parts
 from bfl_tf.config.config import Config
+from bfl_tf.runs import tables
 
 CONFIG = Config(
   dataset='toys:blobs', model='logistic', num_clients=4, num_workers=1,
@@ -22,28 +22,22 @@ def finished(tmp_path_factory):
   return path, fake.train(path, CONFIG)
 
 
-def rows(path):
-  return toys.table(path / 'metrics.csv')
-
-
 def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
   path, summary = finished
-  table = rows(path)
-  assert [row['round'] for row in table] == list('012345')
+  table = tables.read(path / 'metrics.csv')
+  assert [row['round'] for row in table] == [*range(6)]
   # Every other round and the last are scored.
-  scored = [row['round'] for row in table if row['accuracy'] != '']
-  assert scored == ['0', '2', '4', '5']
-  assert [row['train_loss'] == '' for row in table] == [True] + [False] * 5
-  assert float(table[0]['median_scale']) == pytest.approx(0.05)
-  for row in table[:-1]:
-    if row['accuracy']:
-      # Scores are of 20 examples; only the last ones are of all 60.
-      accuracy = float(row['accuracy']) * 20
-      assert accuracy == pytest.approx(round(accuracy), abs=1e-6)
-      assert 0 <= float(row['validation_accuracy']) <= 1
-  last = {n: float(table[-1][n]) for n in summary['final']}
-  assert summary['final'] == last
-  assert {'accuracy', 'nll', 'validation_nll'} <= set(last)
+  *scored, last = [row for row in table if 'accuracy' in row]
+  assert [row['round'] for row in (*scored, last)] == [0, 2, 4, 5]
+  assert ['train_loss' in row for row in table] == [False] + [True] * 5
+  assert table[0]['median_scale'] == pytest.approx(0.05)
+  for row in scored:
+    # Scores are of 20 examples; only the last ones are of all 60.
+    accuracy = row['accuracy'] * 20
+    assert accuracy == pytest.approx(round(accuracy), abs=1e-6)
+    assert 0 <= row['validation_accuracy'] <= 1
+  assert summary['final'].items() <= last.items()
+  assert {'accuracy', 'nll', 'validation_nll'} <= summary['final'].keys()
   # The temperature was fitted on the validation examples.
   assert last['validation_tempered_nll'] <= last['validation_nll'] + 1e-3
   with np.load(path / 'predictions.npz') as kept:
@@ -63,11 +57,9 @@ def test_tensorboard_has_the_same_values_as_metrics(finished):
         scalar = float(tf.make_ndarray(value.tensor))
         events[value.tag, event.step] = scalar
         assert value.metadata.plugin_data.plugin_name == 'scalars'
-  for row in rows(path):
-    for name in ('accuracy', 'train_loss'):
-      if row[name]:
-        expected = pytest.approx(float(row[name]), rel=1e-6)
-        assert events[name, int(row['round'])] == expected
+  for row in tables.read(path / 'metrics.csv'):
+    for name in row.keys() & {'accuracy', 'train_loss'}:
+      assert events[name, row['round']] == pytest.approx(row[name], rel=1e-6)
 
 
 class Explode(parts.Server):
@@ -76,17 +68,14 @@ class Explode(parts.Server):
   name = 'explode'
 
   def step(self, model, sums, slot, ctx):
-    mean = np.full(model.mean.size, 3e38)
-    return parts.Outcome(model.replace_mean(mean))
+    return parts.Outcome(model.replace_mean(np.full(model.mean.size, 3e38)))
 
 
 def test_a_diverged_run_has_scores_nan_and_is_finished(tmp_path):
-  own = (f'{__name__}:Explode',)
-  config = CONFIG.replace(num_rounds=1, server_parts=own)
+  config = CONFIG.replace(num_rounds=1, server_parts=(f'{__name__}:Explode',))
   final = fake.train(tmp_path, config)['final']
-  assert {'accuracy', 'nll'} <= set(final)
-  assert np.all(np.isnan(list(final.values())))
-  assert [row['nll'] == 'nan' for row in rows(tmp_path)] == [False, True]
+  assert {'accuracy', 'nll'} <= final.keys()
+  assert np.all(np.isnan([*final.values()]))
   assert not (tmp_path / 'predictions.npz').exists()
   # The run is finished nevertheless.
   assert fake.train(tmp_path, config)['rounds'] == 1

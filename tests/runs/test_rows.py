@@ -1,4 +1,4 @@
-"""Tests of types of rows, and of the removal of earlier results."""
+"""Tests of the rows of a run."""
 
 import numpy as np
 import pytest
@@ -36,12 +36,3 @@ def test_an_incomplete_last_line_is_ignored(tmp_path, cut):
     whole.add({'round': number, 'nll': 1 / 3, 'why': 'a, "b"'})
   path.write_bytes(path.read_bytes()[:-cut])
   assert tables.read(path) == whole[: 2 if cut < 40 else 1]
-
-
-def test_cleared_removes_only_earlier_results(tmp_path):
-  (tmp_path / 'models').mkdir()
-  for name in ('old.csv', 'old.png', 'scores.json', 'answers.json'):
-    (tmp_path / name).touch()
-  with tables.cleared(tmp_path):
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {'models', 'answers.json'}
