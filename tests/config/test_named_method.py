@@ -90,6 +90,10 @@ def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
   assert read == config and read.method == 'pvi'
   assert read.get('pvi.damping') == 0.5
   assert 'method' not in run_config.identity(config)
+  # With another component, it is no longer this method.
+  typed = {'method': 'fedavg', 'pooling': 'median'}
+  assert Config.of(typed, typed).method == ''
+  assert config.replace(weighting='equal').method == ''
 
 
 @pytest.mark.parametrize(
@@ -162,9 +166,3 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
 def test_a_task_that_does_not_fit_is_rejected(values, named):
   with pytest.raises(ValueError, match=named):
     Config.of(values, typed=values)
-
-
-def test_a_run_with_another_component_has_no_label():
-  values = {'method': 'fedavg', 'pooling': 'median'}
-  assert Config.of(values, typed=['pooling']).method == ''
-  assert Config.of({'method': 'fedavg'}).replace(weighting='equal').method == ''

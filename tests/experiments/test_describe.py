@@ -1,7 +1,8 @@
-"""Tests of --help, --helpfull and --describe."""
+"""Tests of --help, --helpfull and --describe, and of their fast start."""
 
 import io
 import re
+import subprocess
 import sys
 
 import pytest
@@ -34,3 +35,18 @@ def test_output_does_not_depend_on_the_terminals_encoding(monkeypatch):
   command_line.encodable()
   print('1 ± 2', flush=True)
   assert out.buffer.getvalue() == b'1 \\xb1 2\n'
+
+
+_CODE = """
+import sys, {}
+from bfl_tf.config import catalog
+assert catalog.known_settings()
+slow = {{'tensorflow', 'tensorflow_probability', 'tf_keras'}}
+assert not slow & sys.modules.keys()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize('module', ['experiments.run', 'experiments.sweep'])
+def test_a_binary_is_imported_without_tensorflow(module):
+  subprocess.run([sys.executable, '-c', _CODE.format(module)], check=True)

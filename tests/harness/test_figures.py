@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import bfl_tf
-from bfl_tf import federation
 from experiments.harness import cells, figures
-from experiments.papers.fedbe import features, grids, simplex
+from experiments.papers.fedbe import features, grids
 
 
 def finish(cell, root, *accuracies):
@@ -65,12 +64,3 @@ def test_classes_of_other_images_are_the_predictions_of_the_run(tmp_path):
   np.testing.assert_array_equal(classes, logits.argmax(-1))
   # A run on digits uses its training images in place of CIFAR-100.
   assert len(vectors) > len(features.of_test_set(run)[0])
-
-
-def test_models_on_the_simplex_are_convex_combinations():
-  config = grids.SWISS_ROLL.config('smoke', 0)
-  experiment = federation.Experiment.build(config)
-  coefficients, accuracy = simplex.models(experiment, num_models=5)
-  assert coefficients.shape == (5, 3) and accuracy.shape == (5,)
-  np.testing.assert_allclose(coefficients.sum(-1), 1, rtol=1e-6)
-  assert (coefficients >= 0).all()

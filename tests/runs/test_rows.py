@@ -1,10 +1,10 @@
-"""Tests of the rows of a run."""
+"""Tests of the rows of a run, and of the trend of its loss."""
 
 import numpy as np
 import pytest
 
 from bfl_tf import files
-from bfl_tf.runs import tables
+from bfl_tf.runs import progress, tables
 
 
 def test_rows_keep_their_types_after_a_resume(tmp_path):
@@ -36,3 +36,20 @@ def test_an_incomplete_last_line_is_ignored(tmp_path, cut):
     whole.add({'round': number, 'nll': 1 / 3, 'why': 'a, "b"'})
   path.write_bytes(path.read_bytes()[:-cut])
   assert tables.read(path) == whole[: 2 if cut < 40 else 1]
+
+
+@pytest.mark.parametrize(
+  'losses, expected',
+  [
+    (np.exp(-np.arange(50) / 5), ''),
+    (np.exp(-np.arange(50) / 30), 'falls'),
+    (1 - np.exp(-np.arange(50) / 30), 'rises'),
+    # Noise around a constant is no trend.
+    (np.random.default_rng(0).normal(size=50), ''),
+    (np.arange(9), ''),
+    ([*range(49), np.nan], ''),
+  ],
+)
+def test_a_loss_that_still_changes_is_found(losses, expected):
+  assert progress.trend(losses) == expected
+  assert progress.trend([1e6 * loss for loss in losses]) == expected
