@@ -5,8 +5,9 @@ import pathlib
 import numpy as np
 import toys
 
-from bfl_tf import data, models
+from bfl_tf import data
 from bfl_tf.data import partitions
+from bfl_tf.federation.plan import Plan
 from experiments.harness import cells
 from experiments.papers import board, priors, validation_digits
 from experiments.papers.board import data as data_lib
@@ -50,11 +51,5 @@ def test_the_board_has_the_splits_and_the_network_of_the_public_code():
     full = np.cumsum(table, axis=1)[:, :-1] > 5001
     assert full.any() and not table[:, 1:][full].any()
   config = board.POINTS['FedAvg', 'IID'].config('paper', 0)
-  lenet5 = models.build(
-    config.model,
-    variant=config.variant,
-    input_shape=(32, 32, 3),
-    num_classes=10,
-    kernel_initializer=config.kernel_initializer,
-  )
+  lenet5 = Plan.of(config).network((32, 32, 3), 10)()
   assert lenet5.count_params() == 62_006
