@@ -32,7 +32,6 @@ def rows(per_site=60, seed=0):
 
 
 def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
-  """Writes the table."""
   toys.write_table(path, [header, *(rows() if lines is None else lines)])
   return path
 
@@ -60,7 +59,6 @@ def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
 
 
 def execute(folder: pathlib.Path, **changes) -> pathlib.Path:
-  """Runs the config in a folder of pytest; returns the run's directory."""
   path = folder.parent / 'sites.csv'  # All runs share the table and workers.
   if not path.exists():
     write(path)

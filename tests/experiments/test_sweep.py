@@ -18,11 +18,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   folder = tmp_path / 'study'
   small = [*_SMALL, f'--output_dir={folder}']
   more = ['--seeds=0,1', '--baseline=pooling=nwa']
-  tuned = [
-    *more,
-    '--tune=client_learning_rate=0.001|0.003|0.01',
-    '--ensemble=2',
-  ]
+  tuned = ['--tune=client_learning_rate=0.001|0.003|0.01', '--ensemble=2']
   bad = (
     '--choose_by=validation_nll', '--tune=model=mlp|logistic',
     '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
@@ -35,7 +31,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
       *([*_SMALL, f'--output_dir={tmp_path}/new', word] for word in bad),
       small,
       [*small, *more],
-      [*small, *tuned, f'--output_dir={tmp_path}/tuned'],
+      [*small, *more, *tuned, f'--output_dir={tmp_path}/tuned'],
       # The directory contains another run.
       [*small, '--batch_size=64'],
     ],
@@ -53,8 +49,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
     'runs.csv', 'risk_coverage.png', 'risk_coverage.pdf',
   }  # fmt: skip
   rows = toys.table(folder / 'compared.csv')
-  scores = ('accuracy', 'nll')
-  assert [row['score'] for row in rows[::2]] == [*scores]
+  assert [row['score'] for row in rows[::2]] == ['accuracy', 'nll']
   assert rows[1]['p_value'] and not rows[0]['p_value']
   # Each setting has the values of its best trial, and trains on all examples.
   assert tuned_out.count('chosen for pooling=') == 2

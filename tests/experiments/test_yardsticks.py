@@ -138,6 +138,5 @@ def test_samples_are_projected_onto_the_same_plane():
   assert abs(along) > 0.999
   left, right = planes.plane(points).axes
   np.testing.assert_allclose(left.lines[0].get_xydata(), points['a'])
-  assert right.get_title() == 'b: 100 draws'
   assert left.get_xlim() == right.get_xlim()
-  assert [a.name for a in planes.surface(points).axes] == ['3d', '3d']
+  assert len(planes.surface(points).axes) == 2

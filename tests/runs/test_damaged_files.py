@@ -5,15 +5,13 @@ import shutil
 
 import fake
 import pytest
+import site_data
 
 from bfl_tf import analysis, files, run_files, runs
 from bfl_tf.analysis import prediction_sets, risk
 from bfl_tf.plots import recorded
 from bfl_tf.runs import groups, task, trackers
 
-SETS = prediction_sets.PredictionSets(
-  (0.9, 0.95), {'': (0.5, 1.0)}, {'': 10}, 1, 'lac'
-)
 READERS = {
   run_files.SUMMARY: run_files.read_summary,
   run_files.TASK: lambda path: task.read(path / run_files.TASK),
@@ -30,7 +28,7 @@ READERS = {
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
   fake.execute(path)
-  prediction_sets.write(path, SETS)
+  prediction_sets.write(path, site_data.sets(10))
   risk.write(path, risk.Risk('yes', 0.1, 'platt', {'': (1.0, 0.0)}))
   (path / run_files.TRACKERS).write_text('{"wandb": ["a", 1]}')
   (path / run_files.SITES).mkdir()
