@@ -299,11 +299,17 @@ def check_used(
 ) -> None:
   """Raises a ValueError if no setting uses an axis.
 
-  An optimizer and its settings are only for methods that name no optimizer.
+  An optimizer and its settings are only for methods that name no optimizer. A
+  name before the flag may be that of a method that --grid does not contain, so
+  that the flags of a study also serve a part of its methods.
   """
-  used = {key for of in trials for each in of.values() for key in each.values}
+  each = [trial for of in trials for trial in of.values()]
+  used = {key for trial in each for key in trial.values}
+  methods = {named_method.label(t.config.requested_method) for t in each}
   for axis in every:
-    if axis.key not in used and axis.key.split('.')[0] not in _OF_OPTIMIZER:
+    is_absent = axis.method and axis.method not in methods
+    is_of_optimizer = axis.key.split('.')[0] in _OF_OPTIMIZER
+    if not (axis.key in used or is_absent or is_of_optimizer):
       raise ValueError(
         f'--tune={axis.flag}: no setting of --grid uses this flag.'
       )

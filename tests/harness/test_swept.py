@@ -78,9 +78,10 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out():
     'fedavg': [('adam', 0.3), ('sgd', 0.5)], 'scaffold': [('sgd', 0.5)],
     'ivon': [('ivon', 0.7)], 'bayes_admm': [('ivon', 0.3)],
   }  # fmt: skip
-  axes = search_space.axes([texts[0], 'pvi.damping=0.1'], ())
+  own = 'pvi:pvi.damping=0.1'
+  axes = search_space.axes([texts[0], own, 'pvi.damping=0.1'], ())
   of_scaffold = trials(texts[:1], point={'method': 'scaffold'}, fixed={})
-  search_space.check_used(axes[:1], [of_scaffold])
+  search_space.check_used(axes[:2], [of_scaffold])
   with pytest.raises(ValueError, match='damping'):
     search_space.check_used(axes, [of_scaffold])
   # The ranges that a method declares.
