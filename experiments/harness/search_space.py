@@ -158,6 +158,13 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
       found.refused[_name(point)] = (point, str(error))
       continue
     name = _name({key: text for key, text in point.items() if key in here})
+    other = found.points.get(name, point)
+    for key in {'task', 'method'} & point.keys():
+      if point[key] != other[key]:
+        raise ValueError(
+          f'--grid={key}: tables have one name for {other[key]} and '
+          f'{point[key]}: rename one of them.'
+        )
     found.configs[name], found.points[name] = config, point
     used |= here
   if not found.configs:
@@ -320,11 +327,13 @@ def _name(point) -> str:
 
 
 def shown(point: Mapping[str, str]) -> dict[str, str]:
-  """Returns the values of a point; a task has the name of its file."""
-  return {
-    key: pathlib.Path(text).stem if key == 'task' else text
-    for key, text in point.items()
-  }
+  """Returns the values of a point, with short names of task and method."""
+  short = {'task': _stem, 'method': named_method.label}
+  return {key: short.get(key, str)(text) for key, text in point.items()}
+
+
+def _stem(path):
+  return pathlib.Path(path).stem
 
 
 def _split(flag, text):

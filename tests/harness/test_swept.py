@@ -28,6 +28,16 @@ def test_a_grid_has_every_combination_named_by_its_flags():
   assert [*space([]).configs] == ['all']
 
 
+def test_two_tasks_with_one_name_are_rejected(tmp_path):
+  paths = [tmp_path / folder / 'iid.flags' for folder in 'ab']
+  for rounds, path in enumerate(paths, start=1):
+    path.parent.mkdir()
+    path.write_text(f'--num_rounds={rounds}')
+  assert [*space([f'task={paths[0]}']).configs] == ['task=iid']
+  with pytest.raises(ValueError, match='rename'):
+    space([f'task={paths[0]}|{paths[1]}'])
+
+
 def trials(texts, number=3, point=(), fixed=_FLAGS):
   configs = [Config.of({**fixed, **dict(point)})]
   axes = search_space.axes(texts, configs)
