@@ -13,7 +13,8 @@ from experiments.harness import study_table
 def _run(tmp_path, seed=0, **flags):
   config = Config(num_rounds=1, seed=seed, **flags)
   place = f'runs/seed{seed}'
-  return study.Point(config, tmp_path / place, place, 'pooling=nwa', 'rate=1')
+  name = 'task=a,pooling=nwa'
+  return study.Point(config, tmp_path / place, place, name, 'rate=1')
 
 
 @pytest.fixture
@@ -50,5 +51,7 @@ def test_a_row_of_other_flags_is_an_error_and_one_by_hand_is_not(
   other = _run(tmp_path, batch_size=7)
   with pytest.raises(ValueError, match='other flags'):
     study_table.StudyTable(path).attached(other)
-  path.write_text('setting,values,seed,nll\npooling=nwa,rate=1,0,0.75\n')
+  # The order of --grid does not matter.
+  row = '"pooling=nwa,task=a",rate=1,0,0.75'
+  path.write_text(f'setting,values,seed,nll\n{row}\n')
   assert study_table.StudyTable(path).attached(other).scores == {'nll': 0.75}
