@@ -11,10 +11,6 @@ an expert writes it, pfl-research, a PyTorch loop, Keras' `fit` per client, and
 typical Flower apps. Each has --num_workers processes, devices or threads; they
 are measured in turn. The table is written to peers.csv in --output_dir.
 
-growth: seconds and peak memory by number of clients (round), weights (pooling),
-samples and teachers (prediction), with fitted exponents. The table is written
-to growth.csv in --output_dir.
-
 gpu: images per second of a round on a GPU, in one table: ours in float32 and
 TensorFloat-32, compiled with XLA and not, with one and four clients per device;
 PyTorch as an expert writes it for a GPU; a PyTorch loop; pfl-research. Also
@@ -31,18 +27,12 @@ from bfl_tf import training
 from bfl_tf.declare import registry
 from bfl_tf.runs import tables
 from experiments import command_line
-from experiments.benchmarks import (
-  gpu,
-  growth,
-  peers,
-  random_images,
-  round,
-)
+from experiments.benchmarks import gpu, peers, random_images, round
 
 _CASE = flags.DEFINE_string(
   'case',
   'round',
-  'Benchmark to run. One of: round, peers, growth, gpu.',
+  'Benchmark to run. One of: round, peers, gpu.',
 )
 _REPEATS = flags.DEFINE_integer(
   'repeats', 5, 'Number of measurements; the median is reported.', lower_bound=1
@@ -69,19 +59,12 @@ _VARIANT = flags.DEFINE_enum(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
   None,
-  'Directory of the table of --case=peers and growth.',
+  'Directory of the table of --case=peers.',
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Number of clients for --case=peers (empty: 10, or 50 for pfl_cnn), or '
-  'largest number for --case=growth (empty: 10000).',
-  lower_bound=1,
-)
-_NUM_PARAMS = flags.DEFINE_integer(
-  'num_params',
-  None,
-  'Largest number of weights for --case=growth; empty: 100000000.',
+  'Number of clients for --case=peers; empty: 10, or 50 for pfl_cnn.',
   lower_bound=1,
 )
 
@@ -113,20 +96,8 @@ def _peers(workers, repeats):
   for name in _MODELS.value or names:
     for variant in _variants():
       rows += peers.run(name, variant, workers, repeats, clients)
-  _write('peers', rows)
-
-
-def _growth(workers, repeats):
-  rows = growth.run(
-    workers, repeats, _NUM_CLIENTS.value or 10_000, _NUM_PARAMS.value or 10**8
-  )
-  _write('growth', rows)
-
-
-def _write(name, rows):
   if _OUTPUT_DIR.value:
-    folder = pathlib.Path(_OUTPUT_DIR.value)
-    tables.write_csv(folder / f'{name}.csv', rows)
+    tables.write_csv(pathlib.Path(_OUTPUT_DIR.value) / 'peers.csv', rows)
 
 
 def _gpu(workers, repeats):
@@ -137,7 +108,6 @@ def _gpu(workers, repeats):
 _CASES: dict[str, Callable[[int, int], None]] = {
   'round': _round,
   'peers': _peers,
-  'growth': _growth,
   'gpu': _gpu,
 }
 

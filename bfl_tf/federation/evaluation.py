@@ -41,31 +41,23 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
     experiment, result.state, last, None if has_others else factor
   )
   scores |= of_personal
-  validation, scored = dataset.validation, [('', predictive, test.y)]
-  if len(validation.y):
-    predictions, _ = _predict(*of_round, validation, 'validation')
-    val_scores = _score(likelihood, predictions, validation.y, config.num_bins)
-    val_scores |= _own_scores(config, likelihood, predictions, validation.y)
-    for name, value in val_scores.items():
-      scores[f'validation_{name}'] = value
-    scored.append(('validation_', predictions, validation.y))
-  if result.state.model.loc.size:
-    scores['median_scale'] = _median_scale(result.state.model)
-    initial = getattr(experiment.plan.objective, 'initial_scale', 0)
-    if initial:
-      scores['scale_ratio'] = scores['median_scale'] / initial
+  splits = [('', predictive, test.y)]
+  if len(dataset.validation.y):
+    held = dataset.validation
+    predictions, _ = _predict(*of_round, held, 'validation')
+    splits.append(('validation_', predictions, held.y))
+    of_held = _score(likelihood, predictions, held.y, config.num_bins)
+    of_held |= _own_scores(config, likelihood, predictions, held.y)
+    scores |= {f'validation_{name}': value for name, value in of_held.items()}
+  scores |= _scales(experiment.plan.objective, result.state.model)
   if factor is not None:
     scores['posterior_factor'] = factor
-  if last and config.fitted_temperature > 0:
-    scores['temperature'] = config.fitted_temperature
-  elif last and (dataset.calibration is not None or len(validation.y)):
-    scores['temperature'] = _temperature(
-      experiment, result.state, likelihood, factor
-    )
-  if 'temperature' in scores and not likelihood.is_numeric:
-    for prefix, given, labels in scored:
+  temperature = _temperature(experiment, result.state, factor) if last else None
+  if temperature is not None:
+    scores['temperature'] = temperature
+    for prefix, given, labels in () if likelihood.is_numeric else splits:
       of_split = metrics.tempered_scores(
-        given.mean, labels, scores['temperature'], config.num_bins
+        given.mean, labels, temperature, config.num_bins
       )
       scores |= {prefix + name: value for name, value in of_split.items()}
   return RoundScores(scores, predictive, groups, of_clients)
@@ -125,18 +117,24 @@ def halves(dataset: data.Dataset) -> tuple[data.Split, data.Split]:
   return split.take(first), split.take(second)
 
 
-def _temperature(experiment, state, likelihood, factor):
-  """Returns the fitted temperature of the stored model.
+def _temperature(experiment, state, factor) -> float | None:
+  """Returns the fitted temperature of the stored model, if there is one.
 
   That is the global model, or the stored group of `--predictor`. The
-  temperature is fitted on the calibration examples, or else on the validation
-  examples. For numeric labels, it is the factor on the standard deviation.
+  temperature is given, or fitted on the calibration examples, or else on the
+  validation examples. For numeric labels, it is the factor on the standard
+  deviation.
   """
-  config, split = experiment.config, experiment.dataset.calibration
+  config, dataset = experiment.config, experiment.dataset
+  split, held = dataset.calibration, dataset.validation
+  if config.fitted_temperature > 0:
+    return config.fitted_temperature
+  if split is None and not len(held.y):
+    return None
   if split is None:
-    split = experiment.dataset.validation
-  elif factor is not None and not len(experiment.dataset.validation.y):
-    split, _ = halves(experiment.dataset)
+    split = held
+  elif factor is not None and not len(held.y):
+    split, _ = halves(dataset)
   plan, samples = experiment.plan, config.final_num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, 'evaluation', state.round),
@@ -149,16 +147,22 @@ def _temperature(experiment, state, likelihood, factor):
   if not np.all(np.isfinite(predictive.mean)):
     return np.nan
   if split.is_numeric:
+    likelihood = experiment.workers[0].likelihood
     return likelihood.evaluation(predictive, split.y).fitted_factor
   return metrics.fit_temperature(predictive.mean, split.y)
 
 
-def _median_scale(model):
-  """Returns the median standard deviation of the random weights."""
+def _scales(objective, model) -> dict[str, float]:
+  """Returns the median standard deviation of the random weights, if any."""
+  if not model.loc.size:
+    return {}
   # Chunks save memory: the squares of a factor are twice as large as it.
   parts = statistics.chunks(model.loc.size)
   variance = np.concatenate([model.variance(part) for part in parts])
-  return float(np.median(variance) ** 0.5)
+  median = float(np.median(variance) ** 0.5)
+  initial = getattr(objective, 'initial_scale', 0)
+  ratio = {'scale_ratio': median / initial} if initial else {}
+  return {'median_scale': median, **ratio}
 
 
 def _subset(test, config):

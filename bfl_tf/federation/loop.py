@@ -11,7 +11,6 @@ from absl import logging
 import numpy as np
 
 from bfl_tf import parts, seeds, weights
-from bfl_tf.config.config import Config
 from bfl_tf.declare import user_code
 from bfl_tf.federation import admission, reduction, stopping
 from bfl_tf.federation import client as client_lib
@@ -58,13 +57,13 @@ def federated_round(
   started = time.perf_counter()
   plan = experiment.plan
   config = plan.config
+  seed = config.seed_of_data
   # With the noise of another run, the difference of both would not be private.
-  seed, clients = config.seed, sampled(config, state.round)
   if plan.privacy.is_private:
     seed = experiment.private_seed
-    clients = plan.privacy.sample(seed, state.round)
-  number = state.round + 1
+  clients = plan.privacy.sample(seed, state.round)
   pool = plan.privacy.protect(plan.pool, state.model, seed, state.round)
+  number = state.round + 1
   of_pool = f'round {number}: {plan.flag_of_pool}'
   servers = {
     f'round {number}: the server part {part.name}': part
@@ -209,11 +208,6 @@ def _step(
     {**result.info, **outcome.report},
     outcome.groups or result.predictors,
   )
-
-
-def sampled(config: Config, round_index: int) -> list[int]:
-  """Returns the clients that a round of a run without privacy samples."""
-  return config.privacy_mechanism.sample(config.seed_of_data, round_index)
 
 
 def _describe(traces, rejected) -> dict[str, Any]:

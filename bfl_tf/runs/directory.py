@@ -21,7 +21,6 @@ import numpy as np
 
 from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
-from bfl_tf.federation import loop
 from bfl_tf.runs import run_config, tables, trackers
 from bfl_tf.runs import task as task_lib
 from bfl_tf.startup import tf
@@ -60,9 +59,9 @@ def contributions(
   config = run_config.read_config(path) if rows else None
   if config is None or config.privacy_mechanism.is_private:
     return {}
-  sampled = collections.Counter[int]()
+  sample, sampled = config.privacy_mechanism.sample, collections.Counter[int]()
   for number in range(len(rows)):
-    sampled.update(loop.sampled(config, number))
+    sampled.update(sample(config.seed_of_data, number))
   lost = ' '.join(row.get('rejected', '') for row in rows).split()
   names, times = read_clients(path), collections.Counter(map(int, lost))
   return {names[c]: (n - times[c], n) for c, n in sorted(sampled.items())}

@@ -6,7 +6,6 @@ import multiprocessing
 import resource
 import statistics as stats
 import time
-import tracemalloc
 
 from bfl_tf import training
 from bfl_tf.startup import tf
@@ -40,15 +39,6 @@ def seconds(function) -> float:
   started = time.perf_counter()
   function()
   return time.perf_counter() - started
-
-
-def peak(function) -> int:
-  """Returns the peak of Python's and NumPy's memory in a call, in bytes."""
-  tracemalloc.start()
-  function()
-  most = tracemalloc.get_traced_memory()[1]
-  tracemalloc.stop()
-  return most
 
 
 def process_peak() -> float:

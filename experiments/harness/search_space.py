@@ -158,6 +158,13 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
       found.refused[_name(point)] = (point, str(error))
       continue
     name = _name({key: text for key, text in point.items() if key in here})
+    other = found.points.get(name, point)
+    for key in {'task', 'method'} & point.keys():
+      if point[key] != other[key]:
+        raise ValueError(
+          f'--grid={key}: tables have one name for {other[key]} and '
+          f'{point[key]}: rename one of them.'
+        )
     found.configs[name], found.points[name] = config, point
     used |= here
   if not found.configs:
@@ -299,11 +306,17 @@ def check_used(
 ) -> None:
   """Raises a ValueError if no setting uses an axis.
 
-  An optimizer and its settings are only for methods that name no optimizer.
+  An optimizer and its settings are only for methods that name no optimizer. A
+  name before the flag may be that of a method that --grid does not contain, so
+  that the flags of a study also serve a part of its methods.
   """
-  used = {key for of in trials for each in of.values() for key in each.values}
+  each = [trial for of in trials for trial in of.values()]
+  used = {key for trial in each for key in trial.values}
+  methods = {named_method.label(t.config.requested_method) for t in each}
   for axis in every:
-    if axis.key not in used and axis.key.split('.')[0] not in _OF_OPTIMIZER:
+    is_absent = axis.method and axis.method not in methods
+    is_of_optimizer = axis.key.split('.')[0] in _OF_OPTIMIZER
+    if not (axis.key in used or is_absent or is_of_optimizer):
       raise ValueError(
         f'--tune={axis.flag}: no setting of --grid uses this flag.'
       )
@@ -314,11 +327,13 @@ def _name(point) -> str:
 
 
 def shown(point: Mapping[str, str]) -> dict[str, str]:
-  """Returns the values of a point; a task has the name of its file."""
-  return {
-    key: pathlib.Path(text).stem if key == 'task' else text
-    for key, text in point.items()
-  }
+  """Returns the values of a point, with short names of task and method."""
+  short = {'task': _stem, 'method': named_method.label}
+  return {key: short.get(key, str)(text) for key, text in point.items()}
+
+
+def _stem(path):
+  return pathlib.Path(path).stem
 
 
 def _split(flag, text):

@@ -30,14 +30,14 @@ class StudyTable:
   """A table of runs, in a .csv file that need not exist."""
 
   def __init__(self, path: pathlib.Path):
-    self._path, self._rows = path, dict[tuple[str, ...], dict[str, Any]]()
+    self._path, self._rows = path, dict[tuple, dict[str, Any]]()
     if not path.exists():
       return
     with path.open(newline='', encoding='utf-8') as file:
       for row in csv.DictReader(file):
         if not {*_KEY} <= row.keys():
           raise ValueError(f'{path} has not the columns {", ".join(_KEY)}.')
-        self._rows[tuple(row[name] for name in _KEY)] = row
+        self._rows[_key(*(row[name] for name in _KEY))] = row
 
   def scores(self, run: study.Point) -> dict[str, float] | None:
     """Returns the scores of a run; None if it has none or failed.
@@ -45,7 +45,7 @@ class StudyTable:
     Raises:
       ValueError: The run had other flags, or a score is no number.
     """
-    row = self._rows.get(_key(run))
+    row = self._rows.get(_key(*_place(run)))
     if row is None or row.get('failure'):
       return None
     if row.get('flags') not in (None, '', _digest(run.config)):
@@ -92,11 +92,12 @@ class StudyTable:
     **texts: str | None,
   ) -> None:
     """Adds a row, which keeps the commit of an older finished one."""
-    key, commit = _key(run), _commit()
+    place, commit = _place(run), _commit()
+    key = _key(*place)
     if self.scores(run) is not None:
       commit = self._rows[key].get('commit') or ''
     self._rows[key] = {
-      **dict(zip(_KEY, key)), **axes, **scores, **texts,
+      **dict(zip(_KEY, place)), **axes, **scores, **texts,
       'flags': _digest(run.config), 'commit': commit,
     }  # fmt: skip
 
@@ -107,8 +108,13 @@ class StudyTable:
       tables.write_csv(self._path, [*self._rows.values()])
 
 
-def _key(run):
+def _place(run):
   return run.name, run.values, str(run.config.seed)
+
+
+def _key(name, values, seed):
+  """Returns a key that does not depend on the order of --grid and --tune."""
+  return frozenset(name.split(',')), frozenset(values.split(',')), seed
 
 
 def _digest(config):

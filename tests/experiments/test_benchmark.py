@@ -16,10 +16,6 @@ import pytest
       'gpu --models=lenet5 --repeats=1',
       r'compiled, 1 per device +(\d+)(?s:.*)no file differs',
     ),
-    (
-      'growth --num_clients=100 --num_params=100000 --repeats=1',
-      r'seconds\^([\d.]+) ± [\d.]+, MiB',
-    ),
   ],
 )
 def test_every_case_prints_its_measurement(flags, measured):

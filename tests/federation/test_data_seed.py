@@ -5,8 +5,6 @@ import hashlib
 import numpy as np
 import toys
 
-from bfl_tf.federation import loop
-
 SETTINGS = {
   'clients_per_round': 3,
   'num_server_examples': 9,
@@ -24,7 +22,8 @@ def digest(**changes):
   held = pieces.server_indices, pieces.dataset.validation.x
   for array in (*pieces.partition, *held, *pieces.personal_rows().values()):
     found.update(array.tobytes())
-  rounds = [loop.sampled(pieces.config, number) for number in range(5)]
+  sample, seed = pieces.plan.privacy.sample, pieces.config.seed_of_data
+  rounds = [sample(seed, number) for number in range(5)]
   bad = [bool(pieces.plan.attacks_of(client)) for client in range(6)]
   found.update(repr([rounds, bad]).encode())
   return found.hexdigest()[:16], pieces.initial_weights().mean

@@ -29,6 +29,16 @@ def test_a_grid_has_every_combination_named_by_its_flags():
   assert [*space().configs] == ['all']
 
 
+def test_two_tasks_with_one_name_are_rejected(tmp_path):
+  paths = [tmp_path / folder / 'iid.flags' for folder in 'ab']
+  for rounds, path in enumerate(paths, start=1):
+    path.parent.mkdir()
+    path.write_text(f'--num_rounds={rounds}')
+  assert [*space(f'task={paths[0]}').configs] == ['task=iid']
+  with pytest.raises(ValueError, match='rename'):
+    space(f'task={paths[0]}|{paths[1]}')
+
+
 def trials(*texts, number=3, **point):
   axes = search_space.axes(texts, [Config.of(point)])
   given = search_space.GivenFlags({})
@@ -76,9 +86,10 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out():
     'fedavg': [('adam', 0.3), ('sgd', 0.5)], 'scaffold': [('sgd', 0.5)],
     'ivon': [('ivon', 0.7)], 'bayes_admm': [('ivon', 0.3)],
   }  # fmt: skip
-  axes = search_space.axes([texts[0], 'pvi.damping=0.1'], ())
+  own = 'pvi:pvi.damping=0.1'
+  axes = search_space.axes([texts[0], own, 'pvi.damping=0.1'], ())
   of_scaffold = trials(texts[0], method='scaffold')
-  search_space.check_used(axes[:1], [of_scaffold])
+  search_space.check_used(axes[:2], [of_scaffold])
   with pytest.raises(ValueError, match='damping'):
     search_space.check_used(axes, [of_scaffold])
   # The ranges that a method declares.
@@ -187,7 +198,8 @@ def test_a_combination_that_cannot_run_has_a_reason():
 
 def _run(root, seed=0, **flags):
   config, place = Config(num_rounds=1, seed=seed, **flags), f'runs/seed{seed}'
-  return study.Point(config, root / place, place, 'pooling=nwa', 'rate=1')
+  name = 'task=a,pooling=nwa'
+  return study.Point(config, root / place, place, name, 'rate=1')
 
 
 @pytest.fixture
@@ -224,5 +236,7 @@ def test_a_row_of_other_flags_is_an_error_and_one_by_hand_is_not(
   other = _run(tmp_path, batch_size=7)
   with pytest.raises(ValueError, match='other flags'):
     study_table.StudyTable(path).attached(other)
-  path.write_text('setting,values,seed,nll\npooling=nwa,rate=1,0,0.75\n')
+  # The order of --grid does not matter.
+  row = '"pooling=nwa,task=a",rate=1,0,0.75'
+  path.write_text(f'setting,values,seed,nll\n{row}\n')
   assert study_table.StudyTable(path).attached(other).scores == {'nll': 0.75}
