@@ -98,7 +98,6 @@ def test_draws_in_the_subspace_have_the_projected_swag_covariance():
   )
   u = space.sample(rng, 4000)
   variance = np.diag(projected)
-  assert np.all(np.abs(u.mean(0)) < 5 * np.sqrt(variance / 4000))
   assert np.all(np.abs(u.var(0) - variance) < 5 * variance * np.sqrt(2 / 4000))
   np.testing.assert_allclose(
     space.weights(u), 1 + u @ space.directions, rtol=1e-5
