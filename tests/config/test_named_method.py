@@ -160,7 +160,6 @@ def test_a_method_of_a_user_has_a_label_and_a_digest(tmp_path, monkeypatch):
   [
     ({'method': 'pvy'}, "'pvi'"),
     ({'method': 'fl_swag'}, '--num_rounds=1'),
-    ({'method': 'ivon', 'pvi.damping': 0.3}, 'pvi.damping'),
   ],
 )
 def test_a_task_that_does_not_fit_is_rejected(values, named):

@@ -1,14 +1,20 @@
-"""Tests of tables: scores, seeds, diverged runs, published values."""
-
-import math
+"""Tests of tables and figures: scores, seeds, missing and diverged runs."""
 
 from harness import made_runs
+import numpy as np
 import pytest
 import toys
 
-from experiments.harness import cells, tables
+import bfl_tf
+from experiments.harness import cells, figures, tables
+from experiments.papers.fedbe import features, grids
 
 NWA, WS = made_runs.cell('a'), made_runs.cell('b')
+
+
+def finish(cell, root, *accuracies):
+  for task, accuracy in zip(cell.tasks('smoke', range(3), root), accuracies):
+    made_runs.finish(task, accuracy)
 
 
 def _table(*measures):
@@ -23,14 +29,11 @@ def _table(*measures):
 
 def test_an_entry_has_mean_standard_error_and_published_value(tmp_path):
   table = _table(cells.ACCURACY)
-  for task, accuracy in zip(
-    NWA.tasks('smoke', range(3), tmp_path), (0.5, 0.6, 0.7)
-  ):
-    made_runs.finish(task, accuracy)
+  finish(NWA, tmp_path, 0.5, 0.6, 0.7)
   entry, other = table.entries('smoke', tmp_path)
   assert entry.mean == pytest.approx(60.0)
   # The standard deviation over three seeds is 10.
-  assert entry.standard_error == pytest.approx(10 / math.sqrt(3))
+  assert entry.standard_error == pytest.approx(10 / 3**0.5)
   assert entry.published == 81.67
   assert entry.text == '60.00 ± 5.77'
   assert other.text == '-' and other.published_text == '87.41'
@@ -54,7 +57,7 @@ def test_a_diverged_run_is_marked_and_excluded_from_the_mean(
   tmp_path, why, diverged
 ):
   first, second, failed = WS.tasks('smoke', range(3), tmp_path)
-  made_runs.finish(first, 0.5, nll=math.nan)
+  made_runs.finish(first, 0.5, nll=np.nan)
   made_runs.finish(second, 0.7, nll=2.0)
   failed.failure_path.write_text(f'{why}\n')
   _, entry = _table(cells.NLL).entries('smoke', tmp_path)
@@ -65,8 +68,7 @@ def test_a_diverged_run_is_marked_and_excluded_from_the_mean(
 def test_a_score_that_runs_do_not_record_is_not_a_divergence(tmp_path):
   table = _table(cells.ACCURACY, cells.Measure('Other', cells.final('other')))
   for cell in table.cells:
-    for task in cell.tasks('smoke', range(3), tmp_path):
-      made_runs.finish(task, 0.5)
+    finish(cell, tmp_path, 0.5, 0.5, 0.5)
   entries = table.entries('smoke', tmp_path)
   assert {e.text for e in entries if e.label == 'Other'} == {'-'}
   assert 'over 3 of 3 seeds' in table.write('smoke', tmp_path)[0]
@@ -84,3 +86,55 @@ def test_runs_with_other_flags_are_not_read(tmp_path, flags, failure):
   assert not task.is_done and failure in (task.failure or '')
   text, _ = _table(cells.ACCURACY).write('smoke', tmp_path)
   assert '50.00' not in text and failure in text
+
+
+def test_a_sweep_figure_shows_the_seeds_that_did_not_diverge(tmp_path):
+  one, five, other = map(made_runs.cell, ('be1', 'be5', 'avg1'))
+  figure = figures.sweep(
+    made_runs.PAPER, 'figure2', 'samples',
+    {'step': {'FedBE': {1: one, 5: five}}, 'other': {'FedAvg': {1: other}}},
+    {'step': 'Samples', 'other': 'Epochs'}, {'smoke': range(2)},
+  )  # fmt: skip
+  finish(one, tmp_path, 0.5, 0.7)
+  finish(five, tmp_path, np.nan)
+  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
+  (axes,) = drawn.axes
+  (line,), (band,) = axes.lines, axes.collections
+  np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
+  assert band.get_datalim(axes.transData).intervaly.tolist() == [50, 70]
+  assert missing == ['FedBE at 5 seed 1']
+  finish(five, tmp_path, np.nan, 0.9)
+  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
+  (line,) = drawn.axes[0].lines
+  np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
+  assert missing == []
+  assert figure.drawn('other', 'smoke', tmp_path) == (None, ['FedAvg at 1'])
+
+
+def test_a_reading_shares_the_run_of_its_cell(tmp_path):
+  cell = made_runs.cell('a')
+  reading = cell.reading('C')
+  tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (cell, reading)]
+  assert tasks[0].directory == tasks[1].directory
+  made_runs.finish(tasks[0], 0.5, accuracy_C=0.25)
+  assert all(task.is_done for task in tasks)
+  assert [cells.ACCURACY(task) for task in tasks] == pytest.approx([50, 25])
+  absent = cells.Task(cell.reading('S'), 'smoke', 0, tmp_path)
+  assert np.isnan(cells.ACCURACY(absent))
+  (tasks[1].directory / 'metrics.csv').write_text(
+    'round,accuracy,accuracy_C\n0,0.1,\n1,0.2,0.3\n'
+  )
+  highest = cells.Measure('highest', cells.column('accuracy', max))
+  assert [highest(task) for task in tasks] == [0.2, 0.3]
+
+
+def test_classes_of_other_images_are_the_predictions_of_the_run(tmp_path):
+  run = tmp_path / 'run'
+  config = grids.MAIN['FedAvg', 'step ConvNet'].config('smoke', 0)
+  bfl_tf.runs.Run(config, run, False, draw_plots=False).execute()
+  vectors, classes = features.of_cifar100(run)
+  point = bfl_tf.load(run).weights.point
+  logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]
+  np.testing.assert_array_equal(classes, logits.argmax(-1))
+  # A run on digits uses its training images in place of CIFAR-100.
+  assert len(vectors) > len(features.of_test_set(run)[0])
