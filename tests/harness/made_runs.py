@@ -6,7 +6,6 @@ from bfl_tf.runs.directory import RunDirectory
 from experiments.harness import cells, claims
 
 PAPER = cells.Paper('posterior_pooling')
-_POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
 
 
 def cell(name, **overrides):
@@ -18,10 +17,15 @@ def claim(margin=0.0, right=True):
   """Returns a claim on two cells, or on one cell and zero, with three seeds."""
   other = cell('right') if right else None
   comparison = claims.Comparison(
-    'left over right', cell('left'), other, _POINTS, margin
+    'left over right', cell('left'), other, margin=margin
   )
   seeds = dict.fromkeys(cells.SCALES, range(3))
   return claims.Claim(PAPER, 'a_claim', 'Left is better.', (comparison,), seeds)
+
+
+def finish_seeds(cell, root, *accuracies):
+  for task, accuracy in zip(cell.tasks('smoke', range(3), root), accuracies):
+    finish(task, accuracy)
 
 
 def finish(task, accuracy, nll=1.0, curve=(), **others):

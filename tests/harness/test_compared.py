@@ -24,8 +24,7 @@ def folder(tmp_path_factory):
   for (rule, rate), scores in _SCORES.items():
     overrides = {'pooling': rule, 'client_learning_rate': rate}
     cell = cells.Cell(made_runs.PAPER, f'{rule}{rate}', overrides)
-    for seed, score in enumerate(scores):
-      made_runs.finish(cells.Task(cell, 'smoke', seed, root), score)
+    made_runs.finish_seeds(cell, root, *scores)
   return root
 
 

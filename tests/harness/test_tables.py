@@ -12,11 +12,6 @@ from experiments.papers.fedbe import features, grids
 NWA, WS = made_runs.cell('a'), made_runs.cell('b')
 
 
-def finish(cell, root, *accuracies):
-  for task, accuracy in zip(cell.tasks('smoke', range(3), root), accuracies):
-    made_runs.finish(task, accuracy)
-
-
 def _table(*measures):
   grid = {
     ('Flipout NWA train_size', 'iid'): NWA,
@@ -29,7 +24,7 @@ def _table(*measures):
 
 def test_an_entry_has_mean_standard_error_and_published_value(tmp_path):
   table = _table(cells.ACCURACY)
-  finish(NWA, tmp_path, 0.5, 0.6, 0.7)
+  made_runs.finish_seeds(NWA, tmp_path, 0.5, 0.6, 0.7)
   entry, other = table.entries('smoke', tmp_path)
   assert entry.mean == pytest.approx(60.0)
   # The standard deviation over three seeds is 10.
@@ -68,7 +63,7 @@ def test_a_diverged_run_is_marked_and_excluded_from_the_mean(
 def test_a_score_that_runs_do_not_record_is_not_a_divergence(tmp_path):
   table = _table(cells.ACCURACY, cells.Measure('Other', cells.final('other')))
   for cell in table.cells:
-    finish(cell, tmp_path, 0.5, 0.5, 0.5)
+    made_runs.finish_seeds(cell, tmp_path, 0.5, 0.5, 0.5)
   entries = table.entries('smoke', tmp_path)
   assert {e.text for e in entries if e.label == 'Other'} == {'-'}
   assert 'over 3 of 3 seeds' in table.write('smoke', tmp_path)[0]
@@ -95,15 +90,15 @@ def test_a_sweep_figure_shows_the_seeds_that_did_not_diverge(tmp_path):
     {'step': {'FedBE': {1: one, 5: five}}, 'other': {'FedAvg': {1: other}}},
     {'step': 'Samples', 'other': 'Epochs'}, {'smoke': range(2)},
   )  # fmt: skip
-  finish(one, tmp_path, 0.5, 0.7)
-  finish(five, tmp_path, np.nan)
+  made_runs.finish_seeds(one, tmp_path, 0.5, 0.7)
+  made_runs.finish_seeds(five, tmp_path, np.nan)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (axes,) = drawn.axes
   (line,), (band,) = axes.lines, axes.collections
   np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
   assert band.get_datalim(axes.transData).intervaly.tolist() == [50, 70]
   assert missing == ['FedBE at 5 seed 1']
-  finish(five, tmp_path, np.nan, 0.9)
+  made_runs.finish_seeds(five, tmp_path, np.nan, 0.9)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (line,) = drawn.axes[0].lines
   np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
