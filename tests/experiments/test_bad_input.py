@@ -27,6 +27,7 @@ REFUSED = """
 --partition=natural
 --model=convnet --dataset=wine
 --pooling=wc --variant=deterministic
+--server_parts=fine_tune
 --flagfile=no.flags
 --flagfile={tmp}
 --flagfile={tmp}/latin.flags
