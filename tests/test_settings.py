@@ -96,8 +96,8 @@ def test_invalid_values_are_rejected_with_the_flag(declared, value):
 
 
 def test_code_without_a_file_for_a_digest_is_rejected():
-  of_a_notebook_cell = type('Typed', (), {'__module__': 'sys'})
-  for thing in (lambda: 0, of_a_notebook_cell):
+  typed = [type('Typed', (), {'__module__': m}) for m in ('sys', 'no_such')]
+  for thing in (lambda: 0, *typed):
     with pytest.raises(ValueError, match='module'):
       OTHERS.checked('f', thing)
 
