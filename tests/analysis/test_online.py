@@ -84,21 +84,28 @@ def without(experiment, client):
   'changes',
   [
     {'pooling': 'lp', 'weighting': 'max_discrepancy'},
-    {
-      'model': 'toys:normalized',
-      'num_server_examples': 30,
-      'batch_norm': 'recalibrate',
-    },
+    {'model': 'toys:normalized', 'num_server_examples': 30,
+     'batch_norm': 'recalibrate'},
+    # Parts with slots and memories, which a removed client does not keep.
+    {'client_parts': ('toys:Follower', 'swag')},
+    {'client_parts': ('toys:Counter', 'swag')},
+    {'client_parts': ('pvi',), 'pooling': 'auto', 'variant': 'flipout'},
   ],
-)
+)  # fmt: skip
 def test_the_result_depends_only_on_the_current_members(changes):
   experiment = built(**changes)
   whole, alone = played(experiment), without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2))
   assert toys.same(removed.state.model, alone.model)
+  assert toys.same(removed.state.memories, alone.memories)
+  states = removed.state, alone
+  slots = ({**state.slots, 'store_updates': 0} for state in states)
+  assert toys.same(*slots)
   assert removed.info['bytes_up'] == removed.info['bytes_down'] == 0
   added = online.apply(experiment, alone, online.Change('add', 2))
   assert sorted(online.members(added.state)) == [0, 1, 2, 3, 4, 5]
+  for client, memory in alone.memories.items():
+    assert toys.same(added.state.memories[client], memory)
   sent = online.members(added.state)[2]
   assert added.info['bytes_up'] == sent.num_bytes
   # The update differs from that of the round with all clients.
@@ -109,30 +116,7 @@ def test_the_result_depends_only_on_the_current_members(changes):
   assert toys.same(there_and_back.state.model, alone.model)
 
 
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'client_parts': ('toys:Follower', 'swag')},
-    {'client_parts': ('toys:Counter', 'swag')},
-    {'client_parts': ('pvi',), 'pooling': 'auto', 'variant': 'flipout'},
-  ],
-)
-def test_memories_and_slots_of_a_removed_client_are_removed(changes):
-  experiment = built(**changes)
-  whole, alone = played(experiment), without(experiment, 2)
-  removed = online.apply(experiment, whole, online.Change('remove', 2)).state
-  assert toys.same(removed.model, alone.model)
-  assert toys.same(removed.memories, alone.memories)
-  slots = ({**state.slots, 'store_updates': 0} for state in (removed, alone))
-  assert toys.same(*slots)
-  added = online.apply(experiment, alone, online.Change('add', 2)).state
-  assert sorted(added.memories) == [0, 1, 2, 3, 4, 5]
-  for client, memory in alone.memories.items():
-    assert toys.same(added.memories[client], memory)
-
-
 def test_a_replaced_client_trains_with_the_schedule_of_the_round(monkeypatch):
-  """The client has the rates and epochs of the round, but its own seeds."""
   monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = built(
     **{'schedule': 'exponential', 'exponential.min_epochs': 2},

@@ -202,10 +202,6 @@ def test_a_report_has_the_risk_of_each_site_and_stores_its_recalibration(
     expected = here.sum(), (here & event).sum()
     assert (row['num_examples'], row['num_events']) == expected, row
   assert sum(row['num_examples'] for row in found) == 4 * len(event)
-  low, high = trained.quantiles(run.test.x)
-  inside = (low <= raw.probs) & (raw.probs <= high)
-  assert inside.mean() > 0.95
-  assert np.mean(high[:, 1] - low[:, 1]) > 0.01
   # A new report does not depend on the earlier one.
   again = reports.report(loading.load_run(run_dir))
   report_files.write(run_dir, again)

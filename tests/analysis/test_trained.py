@@ -18,13 +18,9 @@ from bfl_tf.runs import Run
 CONFIGS = {
   # Two batches of test examples, of uint8 images.
   'flipout': Config(
-    dataset='digits',
+    dataset='digits', num_clients=3, num_workers=1, num_rounds=2,
+    num_eval_examples=20, final_num_mc_samples=4,
     settings={'mlp.hidden_units': (8,), 'flipout.prior_scale': 1},
-    num_clients=3,
-    num_workers=1,
-    num_rounds=2,
-    num_eval_examples=20,
-    final_num_mc_samples=4,
   ),
   # A network with moving statistics.
   'deterministic': Config(

@@ -5,7 +5,6 @@ import json
 from flwr import app
 import numpy as np
 import pytest
-import site_data
 import toys
 import wines
 
@@ -125,13 +124,23 @@ def test_a_strange_introduction_is_rejected_before_it_is_used(
   assert str(error.value).isprintable() and len(str(error.value)) < 500
 
 
-def test_nodes_that_spell_a_class_differently_are_rejected(tmp_path):
+@pytest.mark.parametrize(
+  'column, cells, message',
+  [
+    ('label', (['0', '1'], ['0.0', '1.0']), 'client 1'),
+    ('ward', (['A', 'B', 'C'], ['1', '2', '3']), r"client 1: .*'ward'"),
+  ],
+)
+def test_columns_that_nodes_write_differently_are_rejected(
+  tmp_path, column, cells, message
+):
   summaries = {}
-  for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
-    lines = [[x, labels[x % 2]] for x in range(20)]
-    path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
-    summaries[client] = data_summaries.DataSummary.of(data.load(str(path)))
-  with pytest.raises(ValueError, match='client 1'):
+  for client, texts in enumerate(cells):
+    columns = {'ward': 'AB', 'label': 'xy', column: texts}
+    rows = [[of[n % len(of)] for of in columns.values()] for n in range(30)]
+    path = toys.write_table(tmp_path / f'{client}.csv', [columns, *rows])
+    summaries[client] = data_summaries.DataSummary.of(data.load(path))
+  with pytest.raises(ValueError, match=message):
     data_summaries.merged(summaries)
 
 

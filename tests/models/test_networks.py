@@ -18,79 +18,47 @@ def read(model):
   )
 
 
-def resnet_counts(depth, normalization):
-  """Returns numbers of kernel and bias, gamma and beta, moving weights."""
-  n = (depth - 2) // 6
-  convs = [(3, 16), *[(16, 16)] * (2 * n)]
-  for width in (32, 64):
-    convs += [(width // 2, width), *[(width, width)] * (2 * n - 1)]
-  outputs = sum(width for _, width in convs)
-  kernels = sum(9 * a * b for a, b in convs) + 64 * 10 + 10
-  if normalization == 'none':
-    return kernels + outputs, 0, 0
-  return kernels, 2 * outputs, 2 * outputs * (normalization == 'batch')
+# Weights of the kernels and of the classifier of a ResNet-8, and number of
+# outputs of its convolutions. Each output has gamma, beta, a moving mean and a
+# moving variance, or else a bias.
+RESNET8, OUTPUTS = 9 * 8_240 + 650, 3 * 16 + 2 * 32 + 2 * 64
 
 
 @pytest.mark.parametrize(
-  'name, shape, settings, count',
+  'name, shape, variant, settings, trainable, variational, buffers',
   [
-    ('logistic', (5,), {'num_classes': 3}, 18),
-    ('mlp', (5,), {}, 6 * 64 + 65 * 10),
-    ('mlp', (8, 8, 1), {'hidden_units': (7, 6)}, 65 * 7 + 8 * 6 + 7 * 10),
-    ('lenet5', (28, 28, 1), {}, 61_706),
-    (
-      'convnet',
-      (18, 18, 1),
-      {'extra_layers': 3},
-      10 * 32 + 289 * 64 + 4 * 577 * 64 + 65 * 64 + 650,
-    ),
+    ('logistic', (5,), 'flipout', {'num_classes': 3}, 18, 18, 0),
+    ('mlp', (5,), 'deterministic', {}, 6 * 64 + 650, 0, 0),
+    ('mlp', (5,), 'mc_dropout', {}, 6 * 64 + 650, 0, 0),
+    ('mlp', (8, 8, 1), 'flipout', {'hidden_units': (7, 6)}, 573, 573, 0),
+    ('lenet5', (28, 28, 1), 'flipout', {}, 61_706, 61_706, 0),
+    ('convnet', (18, 18, 1), 'deterministic', {'extra_layers': 3},
+     10 * 32 + 289 * 64 + 4 * 577 * 64 + 65 * 64 + 650, 0, 0),
+    # He et al., table 6: 0.27 million.
+    ('resnet20', (8, 8, 3), 'deterministic', {'normalization': 'batch'},
+     269_722, 0, 2 * 688),
+    ('resnet8', (8, 8, 3), 'mc_dropout', {'normalization': 'group'},
+     RESNET8 + 2 * OUTPUTS, 0, 0),
+    ('resnet8', (8, 8, 3), 'flipout', {'normalization': 'batch'},
+     RESNET8 + 2 * OUTPUTS, RESNET8, 2 * OUTPUTS),
+    ('resnet8', (8, 8, 3), 'flipout', {'normalization': 'none'},
+     RESNET8 + OUTPUTS, RESNET8 + OUTPUTS, 0),
+    # Each of three blocks has five scalars, and the network has two more.
+    ('fixup_resnet8', (8, 8, 3), 'flipout', {}, RESNET8 + 17, RESNET8, 0),
+    # ImageNet's network (torchvision) has 1000 classes and a 7x7 stem.
+    ('resnet18', (32, 32, 3), 'deterministic', {},
+     11_689_512 - 990 * 513 - (49 - 9) * 3 * 64, 0, 2 * 4_800),
   ],
-)
-def test_numbers_of_weights(name, shape, settings, count):
-  variants = ('flipout', *(models.VARIANTS if name == 'mlp' else ()))
-  for variant in variants:
-    model = build(name, shape, variant, **settings)
-    layout = weights.Layout.of(model)
-    assert model.output_shape == (None, settings.get('num_classes', 10))
-    assert layout.num_trainable() == count
-    assert layout.size('loc') == (count if variant == 'flipout' else 0)
-    assert layout.size('buffers') == 0
-
-
-@pytest.mark.parametrize(
-  'depth, variant, normalization',
-  [
-    (14, 'deterministic', 'batch'),
-    (8, 'mc_dropout', 'group'),
-    (8, 'flipout', 'batch'),
-    (8, 'flipout', 'none'),
-  ],
-)
-def test_numbers_of_weights_of_resnets(depth, variant, normalization):
-  model = build(
-    f'resnet{depth}', (8, 8, 3), variant, normalization=normalization
-  )
+)  # fmt: skip
+def test_numbers_of_weights(
+  name, shape, variant, settings, trainable, variational, buffers
+):
+  model = build(name, shape, variant, **settings)
   layout = weights.Layout.of(model)
-  kernels, affine, moving = resnet_counts(depth, normalization)
-  assert layout.num_trainable() == kernels + affine
-  # Gamma and beta are deterministic; biases exist only without normalization.
-  assert layout.size('loc') == (kernels if variant == 'flipout' else 0)
-  assert layout.size('buffers') == moving
-
-
-def test_numbers_of_weights_of_resnet18():
-  model = build('resnet18', (32, 32, 3))
-  layout = weights.Layout.of(model)
-  # ImageNet's network (torchvision) has 1000 classes and a 7x7 stem.
-  expected = 11_689_512 - 990 * 513 - (49 - 9) * 3 * 64
-  assert layout.num_trainable() == expected
-  # Each output of 20 convolutions has a mean and a variance.
-  assert layout.size('buffers') == 2 * 4_800
-
-
-def test_the_number_of_resnet20_weights_is_that_of_the_paper():
-  # He et al., table 6: 0.27 million.
-  assert sum(resnet_counts(20, 'batch')[:2]) == 269_722
+  assert model.output_shape == (None, settings.get('num_classes', 10))
+  assert layout.num_trainable() == trainable
+  assert layout.size('loc') == variational
+  assert layout.size('buffers') == buffers
 
 
 def test_initial_weights_depend_only_on_the_seed():
