@@ -87,6 +87,8 @@ def test_a_loaded_personalized_model_has_the_reported_scores(run, kept):
     found = {name: table[site][f'personalized_{name}'] for name in names}
     expected = {name: one.row(sets)[name] for name in names}
     assert found == pytest.approx(expected, rel=1e-9)
+    # Twelve examples are too few for a set that contains 95 %.
+    assert 'personalized_coverage_0.95' not in table[site]
 
 
 def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
@@ -95,21 +97,6 @@ def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
   own = personalized.PersonalizedModel('north', trained.weights, None)
   assert list(personalized.save(tmp_path, trained, [own], 1)) == [own]
   assert analysis.load(personalized.folder(tmp_path, 'north')).factor == 0.25
-
-
-def test_prediction_sets_from_too_few_examples_have_no_score(run):
-  model = run.trained.weights
-  too_few = site_data.sets(18, run.trained.num_samples())
-  own = [
-    personalized.PersonalizedModel('odd', model, too_few),
-    personalized.PersonalizedModel('north', model, None),
-  ]
-  rows = {row['site']: row for row in reports.report(run, own).sites}
-  assert rows['odd']['personalized_coverage_0.9'] == 1
-  assert 'personalized_coverage_0.95' not in rows['odd']
-  assert 'personalized_coverage_0.9' not in rows['north']
-  nll = rows['north']['nll']
-  assert rows['north']['personalized_nll'] == pytest.approx(nll)
 
 
 def test_personalized_training_counts_only_examples_of_its_site(run):
