@@ -1,6 +1,5 @@
 """Tests of the federated evaluation on nodes with their own files."""
 
-import pathlib
 import re
 
 from flwr import app
@@ -87,47 +86,36 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   assert not found.rejected
 
 
-def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path, files):
-  rename = {'barbera': 'red', 'barolo': 'red', 'grignolino': 'white'}
-  own = []
-  for number, file in enumerate(files):
-    text = pathlib.Path(file).read_text('utf-8')
-    for name, new in rename.items():
-      text = text.replace(name, new)
-    own.append(str(tmp_path / f'{number}.csv'))
-    # Site 0 has one class only.
-    pathlib.Path(own[-1]).write_text(text.replace('red', 'white', 5), 'utf-8')
+def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path):
+  own = wines.wine(tmp_path, np.array(['red', 'white', 'red']))
   run_dir = tmp_path / 'run'
   wines.execute(run_dir, own[:3], own[3], engine='flower',
                 calibration_fraction=0.3, num_rounds=1)  # fmt: skip
   for by in ('site', 'class'):
-    _compare_groups(run_dir, own, by)
-
-
-def _compare_groups(run_dir, own, by):
-  settings = {'sets-by': by, 'recalibrate': 'platt', 'sets': 'lac'}
-  servers._score(wines.grid(own[:3]), wines.settings(run_dir) | settings)
-  trained, sets = analysis.load(run_dir), prediction_sets.read(run_dir)
-  names, held = trained.task.classes, {}
-  for number, file in enumerate(own[:3]):
-    probs, y = held_out(trained, file, 'calibration')
-    prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
-    held[str(number)] = site_statistics.HeldCounts.of(prediction, y, 'lac')
-  counts = {site: each.counts for site, each in held.items()}
-  assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
-  risks = {site: each.risk for site, each in held.items()}
-  choice = risk.Risk(recalibrate='platt')
-  assert trained.risk == choice.fitted(names, risks, None)
-  rows = toys.table(run_dir / 'sites' / 'sites.csv')
-  tested = toys.table(run_dir / 'sites' / 'risk.csv')
-  assert [row['updates'] for row in tested] == ['', '1', '1', '1']
-  for number, (row, file) in enumerate(zip(rows, own)):
-    probs, y = held_out(trained, file, 'test')
-    members, _ = sets.at(str(number)).classes(probs)
-    inside = members[np.arange(len(y)), y].mean()
-    assert float(row['coverage_0.9']) == pytest.approx(inside)
-    events = y == names.index(trained.risk.event)
-    assert int(tested[number + 1]['num_events']) == events.sum()
+    settings = {'sets-by': by, 'recalibrate': 'platt', 'sets': 'lac'}
+    servers._score(wines.grid(own[:3]), wines.settings(run_dir) | settings)
+    trained, sets = analysis.load(run_dir), prediction_sets.read(run_dir)
+    names, held = trained.task.classes, {}
+    for number, file in enumerate(own[:3]):
+      probs, y = held_out(trained, file, 'calibration')
+      prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
+      held[str(number)] = site_statistics.HeldCounts.of(prediction, y, 'lac')
+    counts = {site: each.counts for site, each in held.items()}
+    of_counts = prediction_sets.PredictionSets.of
+    assert sets == of_counts(counts, 2, 'lac', by, names)
+    risks = {site: each.risk for site, each in held.items()}
+    choice = risk.Risk(recalibrate='platt')
+    assert trained.risk == choice.fitted(names, risks, None)
+    rows = toys.table(run_dir / 'sites' / 'sites.csv')
+    tested = toys.table(run_dir / 'sites' / 'risk.csv')
+    assert [row['updates'] for row in tested] == ['', '1', '1', '1']
+    for number, (row, file) in enumerate(zip(rows, own)):
+      probs, y = held_out(trained, file, 'test')
+      members, _ = sets.at(str(number)).classes(probs)
+      inside = members[np.arange(len(y)), y].mean()
+      assert float(row['coverage_0.9']) == pytest.approx(inside)
+      events = y == names.index(trained.risk.event)
+      assert int(tested[number + 1]['num_events']) == events.sum()
 
 
 def of_site_1(change, name):

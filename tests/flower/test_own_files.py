@@ -1,6 +1,5 @@
 """Tests that nodes with their own files give the results of one process."""
 
-import functools
 import json
 import pathlib
 
@@ -105,15 +104,11 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
     toys.write_table(tmp_path / 'all.csv', [[*header, 'site'], *whole]),
     client_column='site', **options,
   )  # fmt: skip
-  sites = [
-    data.load(
-      toys.write_table(tmp_path / f'{s}.csv', [header, *rows]), **options
-    )
-    for s, rows in lines.items()
-  ]
-  summaries = {
-    n: data_summaries.DataSummary.of(site) for n, site in enumerate(sites)
-  }
+  sites, summaries = [], {}
+  for site, rows in lines.items():
+    path = toys.write_table(tmp_path / f'{site}.csv', [header, *rows])
+    sites.append(data.load(path, **options))
+    summaries[site] = data_summaries.DataSummary.of(sites[-1])
   merged = data_summaries.DataSummary.from_json(
     data_summaries.merged(summaries).to_json()
   )
@@ -122,11 +117,8 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
     ('age', None), ('age', ''), ('ward', ''), ('ward', 'A'), ('ward', 'B'),
     ('ward', 'C'), ('dose', '5'), ('dose', '6'), ('dose', '7'),
   ]  # fmt: skip
-  one, *others = (
-    moments.Moments.of(together.train.x[together.train.ids == str(n)])
-    for n in range(3)
-  )
-  whole = functools.reduce(moments.Moments.merge, others, one)
+  ids = together.train.ids
+  whole = moments.merged(together.train.x[ids == str(n)] for n in range(3))
   for mine, theirs in zip(merged.moments, whole, strict=True):
     np.testing.assert_array_equal(mine, theirs)
   np.testing.assert_array_equal(merged.tell(sites[0]).std, together.std)
@@ -137,9 +129,6 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
       theirs = theirs.take(theirs.ids == str(number))
       np.testing.assert_array_equal(mine.x, theirs.x)
       np.testing.assert_array_equal(mine.y, theirs.y)
-  known = together.train.x[:, 0]
-  assert together.mean[0] == pytest.approx(np.nanmean(known), rel=1e-5)
-  assert together.std[0] == pytest.approx(np.nanstd(known), rel=1e-5)
 
 
 def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
