@@ -5,6 +5,7 @@ import pathlib
 import shutil
 
 import binaries
+import fake
 import numpy as np
 import pytest
 from scipy import optimize
@@ -138,13 +139,10 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
     own = [personalized.PersonalizedModel(name, model, None) for name in names]
     return list(personalized.save(sites_copy, run.trained, own, epochs))
 
-  def disk_is_full(*_):
-    raise OSError('full')
-
   folder = personalized.folder(sites_copy, 'north')
   put(1, 'north', 'odd')
   with monkeypatch.context() as patch:
-    patch.setattr(checkpoints, 'save', disk_is_full)
+    fake.stop(patch, checkpoints, 'save', 1, error=OSError('full'))
     with pytest.raises(OSError, match='full'):
       put(9, 'north')
   with pytest.raises(ValueError, match='personalize_epochs'):

@@ -91,31 +91,32 @@ def test_outputs_have_the_moments_and_independence_of_tfp(make, x, linear):
   assert_mean(centred[..., 0] * centred[..., 1], np.zeros(mean.shape[:-1]))
 
 
-def test_inputs_and_outputs_have_random_signs():
+@pytest.mark.parametrize('is_dense', [True, False])
+def test_inputs_and_outputs_have_random_signs(is_dense):
   """Two equal examples have the same noise, except for signs."""
 
-  def noise(layer, x):
+  def noise(filters, channels):
+    settings = {**SETTINGS, 'use_bias': False}
+    if is_dense:
+      layer, x = (
+        layers.DenseFlipout(filters, **settings),
+        tf.ones([2, channels]),
+      )
+    else:
+      layer = layers.Conv2DFlipout(filters, 1, **settings)
+      x = tf.ones([2, 1, 1, channels])
     model, variables = built(layer, x)
     for loc in variables.loc:
       loc.assign(tf.zeros(loc.shape))
     return tf.reshape(apply(model, x, [1, 2]), [2, -1]).numpy()
 
-  settings = {**SETTINGS, 'use_bias': False}
-  for layer, shape in (
-    (layers.DenseFlipout(64, **settings), [2, 1]),
-    (layers.Conv2DFlipout(64, 1, **settings), [2, 1, 1, 1]),
-  ):
-    # With one input, only signs of outputs differ.
-    one, two = noise(layer, tf.ones(shape))
-    np.testing.assert_array_equal(np.abs(one), np.abs(two))
-    assert 0 < np.sum(one == two) < 64
-  for layer, shape in (
-    (layers.DenseFlipout(1, **settings), [2, 64]),
-    (layers.Conv2DFlipout(1, 1, **settings), [2, 1, 1, 64]),
-  ):
-    # With one output, signs of inputs change the absolute value.
-    one, two = noise(layer, tf.ones(shape))
-    assert np.abs(one) != pytest.approx(np.abs(two), rel=1e-3)
+  # With one input, only signs of outputs differ.
+  one, two = noise(64, 1)
+  np.testing.assert_array_equal(np.abs(one), np.abs(two))
+  assert 0 < np.sum(one == two) < 64
+  # With one output, signs of inputs change the absolute value.
+  one, two = noise(1, 64)
+  assert np.abs(one) != pytest.approx(np.abs(two), rel=1e-3)
 
 
 @each
