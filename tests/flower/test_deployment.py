@@ -34,7 +34,6 @@ _RUN = [
 
 
 def step_text(name):
-  """Returns the page's text for a step."""
   step = rf'<!-- tested: {name} -->\n```\w+\n(.*?)```'
   return re.search(step, _PAGE, re.S)[1]
 

@@ -28,7 +28,6 @@ def assert_starts(kernel, start, fan_in, fan_out):
 
 
 def convolved(start, layer, channels, *arguments):
-  """Returns a network of one convolution."""
   inputs = tf_keras.Input((4, 4, channels))
   blocks = variants.Blocks(variants.Deterministic(), start, seed=1)
   outputs = getattr(blocks, layer)(*arguments, inputs)
