@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 
 import binaries
 import fake
@@ -38,9 +37,9 @@ def run(sites_run):
 
 
 @pytest.fixture(scope='module')
-def kept(sites_run, run, tmp_path_factory):
-  """A run with projected models of its sites, and its table by site."""
-  run_dir = shutil.copytree(sites_run, tmp_path_factory.mktemp('kept') / 'run')
+def kept(run, tmp_path_factory):
+  """Folder of projected models of the sites, the models, table by site."""
+  run_dir = tmp_path_factory.mktemp('kept')
   own = train(run, 40, 'wasserstein')
   own = [*personalized.save(run_dir, run.trained, own, 40)]
   return run_dir, own, {r['site']: r for r in reports.report(run, own).sites}
@@ -92,14 +91,6 @@ def test_a_loaded_personalized_model_has_the_reported_scores(run, kept):
     assert 'personalized_coverage_0.95' not in table[site]
 
 
-def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
-  trained = run.trained.replace(run.trained.weights)
-  trained.factor = 0.25
-  own = personalized.PersonalizedModel('north', trained.weights, None)
-  assert list(personalized.save(tmp_path, trained, [own], 1)) == [own]
-  assert analysis.load(personalized.folder(tmp_path, 'north')).factor == 0.25
-
-
 def test_personalized_training_counts_only_examples_of_its_site(run):
   changes = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
   config = run.trained.config.replace(**changes)
@@ -131,25 +122,28 @@ def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
 
 
 def test_a_failed_write_leaves_no_incomplete_personalized_model(
-  sites_copy, run, monkeypatch
+  run, tmp_path, monkeypatch
 ):
-  model = run.trained.weights
+  trained = run.trained.replace(run.trained.weights)
+  trained.factor = 0.25
+  folder = personalized.folder(tmp_path, 'north')
 
-  def put(epochs, *names):
-    own = [personalized.PersonalizedModel(name, model, None) for name in names]
-    return list(personalized.save(sites_copy, run.trained, own, epochs))
+  def put(epochs):
+    own = personalized.PersonalizedModel('north', trained.weights, None)
+    assert list(personalized.save(tmp_path, trained, [own], epochs)) == [own]
 
-  folder = personalized.folder(sites_copy, 'north')
-  put(1, 'north', 'odd')
+  put(1)
   with monkeypatch.context() as patch:
     fake.stop(patch, checkpoints, 'save', 1, error=OSError('full'))
     with pytest.raises(OSError, match='full'):
-      put(9, 'north')
+      put(9)
   with pytest.raises(ValueError, match='personalize_epochs'):
     analysis.load(folder)
-  analysis.load(folder.with_name('odd'))
-  put(3, 'north')
-  assert toys.same(analysis.load(folder).weights, model)
+  put(3)
+  found = analysis.load(folder)
+  assert toys.same(found.weights, trained.weights)
+  # The fitted factor of the posterior is part of the model.
+  assert found.factor == 0.25
   assert json.loads((folder / 'site.json').read_text('utf-8')) == {
     'site': 'north', 'personalize_epochs': 3,
   }  # fmt: skip
