@@ -17,14 +17,12 @@ SETTINGS = {
 }
 
 
-def dense(**settings):
-  return layers.DenseFlipout(3, **SETTINGS, **settings)
+def dense():
+  return layers.DenseFlipout(3, **SETTINGS)
 
 
-def conv(**settings):
-  return layers.Conv2DFlipout(
-    3, 3, strides=2, padding='same', **SETTINGS, **settings
-  )
+def conv():
+  return layers.Conv2DFlipout(3, 3, strides=2, padding='same', **SETTINGS)
 
 
 def conv2d(x, kernel):
