@@ -1,6 +1,7 @@
 """Tests of BayesianStrategy."""
 
 from flwr import app
+import grids
 import numpy as np
 import pytest
 
@@ -9,13 +10,6 @@ from bfl_tf.flower import BayesianStrategy
 from bfl_tf.server import pooling
 
 SIZES = (10, 30)
-
-
-class Grid:
-  """A grid with one node per size."""
-
-  def get_node_ids(self):
-    return range(len(SIZES))
 
 
 def build():
@@ -49,8 +43,8 @@ def pooled(replies, rule='conflation', **settings):
   # The random updates are far from the broadcast.
   settings = {'max_update_norm': 0.0} | settings
   strategy = BayesianStrategy(model, rule=rule, **settings)
-  start = app.ArrayRecord(model.get_weights())
-  list(strategy.configure_train(1, start, app.ConfigRecord(), Grid()))
+  start, grid = app.ArrayRecord(model.get_weights()), grids.Grid({0: {}, 1: {}})
+  list(strategy.configure_train(1, start, app.ConfigRecord(), grid))
   arrays, metrics = strategy.aggregate_train(1, replies)
   return arrays and arrays.to_numpy_ndarrays(), metrics
 

@@ -82,20 +82,14 @@ def test_only_mc_dropout_models_have_dropout_layers():
   assert counts == [7, 0, 1, 0]
 
 
-def linear(variant, input_shape, num_classes):
-  """A custom builder, whose initializer takes no seed."""
-  inputs = tf_keras.Input(input_shape)
-  x = tf_keras.layers.Dense(num_classes)(tf_keras.layers.Flatten()(inputs))
-  return tf_keras.Model(inputs, x)
-
-
-@pytest.mark.parametrize('name', ['mlp', f'{__name__}:linear'])
+# The initializers of a custom network have no seeds.
+@pytest.mark.parametrize('name', ['mlp', 'toys:normalized'])
 def test_initial_weights_depend_only_on_the_seed(name):
   first, again, other = (
-    build(name, seed=seed).get_weights() for seed in (1, 1, 2)
+    build(name, (12,), seed=seed).get_weights() for seed in (1, 1, 2)
   )
   assert all(map(np.array_equal, first, again))
-  assert not any(map(np.array_equal, first[::2], other[::2]))
+  assert not np.array_equal(first[0], other[0])
 
 
 # Network, inputs and settings, by a pattern of the error.
