@@ -86,6 +86,9 @@ def test_an_ensemble_is_loaded_reported_and_exported_as_a_run(folder, tmp_path):
   held = run.trained.predict(run.calibration.x).probs
   fitted = metrics.fit_temperature(held, run.calibration.y)
   assert run.trained.temperature == pytest.approx(fitted)
+  calibrated = run.trained.calibrated(prediction).probs
+  tempered = metrics.tempered(prediction.probs, fitted)
+  np.testing.assert_allclose(calibrated, tempered, rtol=1e-5)
   (whole,) = reports.report(run).summary
   assert whole['accuracy'] == np.mean(prediction.probs.argmax(-1) == run.test.y)
   with pytest.raises(ValueError, match='no weights of its own'):
