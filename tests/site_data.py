@@ -6,7 +6,6 @@ import numpy as np
 import toys
 
 from bfl_tf import runs
-from bfl_tf.analysis import prediction_sets
 from bfl_tf.config.config import Config
 
 HEADER = ['width', 'site', 'height', 'kind']
@@ -49,13 +48,6 @@ def config(path, **changes) -> Config:
     }
     | changes
   )  # fmt: skip
-
-
-def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
-  """Returns prediction sets from `num_examples` scores in one bin."""
-  counts = np.eye(4000, dtype=int)[-2] * num_examples
-  found = {'': counts[np.newaxis]}
-  return prediction_sets.PredictionSets.of(found, num_samples, 'lac')
 
 
 def execute(folder: pathlib.Path, **changes) -> pathlib.Path:

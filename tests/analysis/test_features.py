@@ -44,35 +44,35 @@ def run(tmp_path_factory):
   return path
 
 
-def test_rows_for_clients_are_those_the_network_has_not_seen(run):
-  trained, whole = analysis.load(run), toys.blobs()
-  found = features.of_dataset(trained, whole)
-  assert np.array_equal(found['y_train'], whole.train.y[100:])
-  assert found['x_train'].shape == (50, 7) and len(found['x_test']) == 60
+def test_rows_that_the_network_has_seen_are_left_out_and_sites_are_kept(run):
+  trained, whole, names = analysis.load(run), toys.blobs(), ('x', 'y', 'z')
+  both = whole.train._replace(ids=np.repeat(['a', 'b', 'c'], 50))
+  mixed = dataclasses.replace(whole, train=both, test=both, class_names=names)
+  found = features.of_dataset(trained, mixed)
+  for end in ('train', 'test'):
+    assert np.array_equal(found[f'y_{end}'], whole.train.y[100:])
+    assert found[f'x_{end}'].shape == (50, 7)
+  for name in ('client_ids', 'client_ids_test'):
+    assert found[name].tolist() == ['c'] * 50
+  assert tuple(found['class_names']) == names
   # The last layer on the features gives the predictions of the network.
   kernel, bias = trained.model.trainable_variables[-2:]
   probs = special.softmax(found['x_test'] @ kernel.numpy() + bias.numpy(), -1)
-  np.testing.assert_allclose(
-    probs, trained.predict(whole.test.x).probs, atol=1e-5
-  )
+  expected = trained.predict(whole.train.x[100:]).probs
+  np.testing.assert_allclose(probs, expected, atol=1e-5)
 
 
 @pytest.mark.process
 def test_the_binary_writes_a_data_set(run, tmp_path):
   path = tmp_path / 'features.npz'
-  (good, bad) = binaries.drive(
-    'experiments.features',
-    [
-      [f'--run={run}', '--dataset=toys:blobs', f'--output={path}'],
-      [f'--run={run}'],
-    ],
-    pathlib.Path(__file__).parents[1],
+  flags = [f'--run={run}', '--dataset=toys:blobs', f'--output={path}']
+  ((code, out, error),) = binaries.drive(
+    'experiments.features', [flags], pathlib.Path(__file__).parents[1]
   )
-  assert good[0] == 0, good
-  assert '50 examples for clients and 60 to test, 7 features each' in good[1]
+  assert code == 0, error
+  assert '50 examples for clients and 60 to test, 7 features each' in out
   dataset = data.load(str(path))
   assert dataset.num_classes == 3 and dataset.train.x.shape == (50, 7)
-  assert bad[0] == 2 and '--output' in bad[2]
 
 
 def test_the_data_set_of_the_run_keeps_its_test_examples_held_out(tmp_path):
@@ -84,17 +84,6 @@ def test_the_data_set_of_the_run_keeps_its_test_examples_held_out(tmp_path):
   assert found.test.y.size == 10 and found.train.y.size == 90
   other = features.read(config, 'wine')
   assert other.name == 'wine' and other.test.y.size > 10
-
-
-def test_test_rows_the_network_has_seen_are_left_out_and_sites_are_kept(run):
-  whole = toys.blobs()
-  both = whole.train._replace(ids=np.repeat(['a', 'b', 'c'], 50))
-  names = 'x', 'y', 'z'
-  mixed = dataclasses.replace(whole, train=both, test=both, class_names=names)
-  found = features.of_dataset(analysis.load(run), mixed)
-  for name in ('client_ids', 'client_ids_test'):
-    assert found[name].tolist() == ['c'] * 50
-  assert len(found['x_test']) == 50 and tuple(found['class_names']) == names
 
 
 def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
@@ -109,26 +98,23 @@ def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
 
 
 def test_columns_are_matched_by_name_to_those_of_the_run(run):
-  trained = analysis.load(run)
-
-  def named(columns):
-    dataset = toys.blobs()
-    for split in (dataset.train, dataset.test):
-      split.x[:] = split.x[:, ['abcd'.find(c) for c in columns]]
-    names = tuple(map(data.Feature, columns))
-    return dataclasses.replace(dataset, features=names)
-
-  seen = named('abcd')
-  seen = dataclasses.replace(seen, train=seen.train.take(slice(0, 100)))
-  trained.task = dataclasses.replace(trained.task, features=seen.features)
-  found, turned = (
-    features.of_dataset(trained, named(columns), seen)
-    for columns in ('abcd', 'dcba')
+  trained, whole = analysis.load(run), toys.blobs()
+  columns = tuple(map(data.Feature, 'abcd'))
+  trained.task = dataclasses.replace(trained.task, features=columns)
+  train = whole.train.take(slice(0, 100))
+  seen = dataclasses.replace(whole, train=train, features=columns)
+  train, test = (s._replace(x=s.x[:, ::-1]) for s in (whole.train, whole.test))
+  turned = dataclasses.replace(whole, train=train, test=test)
+  found = features.of_dataset(
+    trained, dataclasses.replace(turned, features=columns[::-1]), seen
   )
-  assert len(found['y_train']) == 50
-  np.testing.assert_array_equal(turned['x_train'], found['x_train'])
+  expected = features.of_dataset(analysis.load(run), whole)
+  np.testing.assert_array_equal(found['x_train'], expected['x_train'])
+  others = tuple(map(data.Feature, 'abce'))
   with pytest.raises(ValueError, match='columns'):
-    features.of_dataset(trained, named('abce'), seen)
+    features.of_dataset(
+      trained, dataclasses.replace(turned, features=others), seen
+    )
 
 
 def test_an_interrupted_computation_continues_after_its_last_part(tmp_path):

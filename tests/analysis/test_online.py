@@ -1,5 +1,6 @@
 """Tests of clients that join, change or leave (FL-SWAG, section 5.3)."""
 
+import functools
 import pathlib
 
 import binaries
@@ -13,7 +14,6 @@ from bfl_tf.analysis import online
 from bfl_tf.config.config import Config
 from bfl_tf.federation import engine
 
-_TRAINS = engine.Local
 SETTINGS = {
   'client_parts': ('swag',),
   'pooling': 'product',
@@ -50,32 +50,12 @@ def replies(experiment, state, clients, change=0):
     yield client, update._replace(model=model._replace(**drawn))
 
 
-class Engine(engine.Engine):
-  """An engine that replaces `engine.Local`."""
-
-  def __init__(self, change=0):
-    self.change = change
-
-  def __call__(self, experiment, state, clients):
-    return replies(experiment, state, clients, self.change)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_trained(monkeypatch, request):
-  if not request.node.get_closest_marker('process'):
-    monkeypatch.setattr(engine, 'Local', Engine)
-
-
-def played(experiment):
-  return toys.execute(experiment, 1, engine=Engine())[0]
-
-
-def without(experiment, client):
-  """Returns the state after one round without a client."""
+def played(experiment, left_out=None):
+  """Returns the state after one round, without a client if it is left out."""
 
   @toys.Engine
   def others(experiment, state, clients):
-    return replies(experiment, state, [k for k in clients if k != client])
+    return replies(experiment, state, [k for k in clients if k != left_out])
 
   return toys.execute(experiment, 1, engine=others)[0]
 
@@ -84,21 +64,31 @@ def without(experiment, client):
   'changes',
   [
     {'pooling': 'lp', 'weighting': 'max_discrepancy'},
-    {
-      'model': 'toys:normalized',
-      'num_server_examples': 30,
-      'batch_norm': 'recalibrate',
-    },
+    {'model': 'toys:normalized', 'num_server_examples': 30,
+     'batch_norm': 'recalibrate'},
+    # Parts with slots and memories, which a removed client does not keep.
+    {'client_parts': ('toys:Follower', 'swag')},
+    {'client_parts': ('toys:Counter', 'swag')},
+    {'client_parts': ('pvi',), 'pooling': 'auto', 'variant': 'flipout'},
   ],
-)
-def test_the_result_depends_only_on_the_current_members(changes):
+)  # fmt: skip
+def test_the_result_depends_only_on_the_current_members(changes, monkeypatch):
+  monkeypatch.setattr(
+    engine, 'Local', lambda k: toys.Engine(functools.partial(replies, change=k))
+  )
   experiment = built(**changes)
-  whole, alone = played(experiment), without(experiment, 2)
+  whole, alone = played(experiment), played(experiment, left_out=2)
   removed = online.apply(experiment, whole, online.Change('remove', 2))
   assert toys.same(removed.state.model, alone.model)
+  assert toys.same(removed.state.memories, alone.memories)
+  states = removed.state, alone
+  slots = ({**state.slots, 'store_updates': 0} for state in states)
+  assert toys.same(*slots)
   assert removed.info['bytes_up'] == removed.info['bytes_down'] == 0
   added = online.apply(experiment, alone, online.Change('add', 2))
   assert sorted(online.members(added.state)) == [0, 1, 2, 3, 4, 5]
+  for client, memory in alone.memories.items():
+    assert toys.same(added.state.memories[client], memory)
   sent = online.members(added.state)[2]
   assert added.info['bytes_up'] == sent.num_bytes
   # The update differs from that of the round with all clients.
@@ -109,36 +99,12 @@ def test_the_result_depends_only_on_the_current_members(changes):
   assert toys.same(there_and_back.state.model, alone.model)
 
 
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'client_parts': ('toys:Follower', 'swag')},
-    {'client_parts': ('toys:Counter', 'swag')},
-    {'client_parts': ('pvi',), 'pooling': 'auto', 'variant': 'flipout'},
-  ],
-)
-def test_memories_and_slots_of_a_removed_client_are_removed(changes):
-  experiment = built(**changes)
-  whole, alone = played(experiment), without(experiment, 2)
-  removed = online.apply(experiment, whole, online.Change('remove', 2)).state
-  assert toys.same(removed.model, alone.model)
-  assert toys.same(removed.memories, alone.memories)
-  slots = ({**state.slots, 'store_updates': 0} for state in (removed, alone))
-  assert toys.same(*slots)
-  added = online.apply(experiment, alone, online.Change('add', 2)).state
-  assert sorted(added.memories) == [0, 1, 2, 3, 4, 5]
-  for client, memory in alone.memories.items():
-    assert toys.same(added.memories[client], memory)
-
-
-def test_a_replaced_client_trains_with_the_schedule_of_the_round(monkeypatch):
-  """The client has the rates and epochs of the round, but its own seeds."""
-  monkeypatch.setattr(engine, 'Local', _TRAINS)
+def test_a_replaced_client_trains_with_the_schedule_of_the_round():
   experiment = built(
     **{'schedule': 'exponential', 'exponential.min_epochs': 2},
     local_epochs=9,
   )
-  before, _ = toys.execute(experiment, 1, engine=_TRAINS())
+  before, _ = toys.execute(experiment, 1, engine=engine.Local())
   after = online.apply(experiment, before, online.Change('replace', 1)).state
   members = [online.members(state) for state in (before, after)]
   assert all(
@@ -160,12 +126,11 @@ def test_the_binary_removes_and_adds_a_client(tmp_path):
   )  # fmt: skip
   runs.Run(config, tmp_path / 'run', False, draw_plots=False).execute()
   run = f'--run={tmp_path}/run'
-  removed, added, nothing = binaries.drive(
+  removed, added = binaries.drive(
     'experiments.online',
-    [[run, '--remove=1'], [run, '--add=1'], [run]],
+    [[run, '--remove=1'], [run, '--add=1']],
     pathlib.Path(__file__).parents[1],
   )
   assert removed[0] == added[0] == 0, (removed, added)
   assert 'clients  0, 2' in removed[1] and 'bytes up' in removed[1]
   assert 'clients  0, 1, 2' in added[1] and 'accuracy' in added[1]
-  assert nothing[0] == 2 and '--add' in nothing[2]

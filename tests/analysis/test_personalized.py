@@ -2,9 +2,9 @@
 
 import json
 import pathlib
-import shutil
 
 import binaries
+import fake
 import numpy as np
 import pytest
 from scipy import optimize
@@ -31,86 +31,63 @@ def train(run, epochs, rule=''):
   return personalized.train(run, run.trained.state, epochs, rule)
 
 
-def keep(run_dir, run, epochs):
-  """Trains and stores a model for each site; returns the rows by site."""
-  own = train(run, epochs)
-  kept = personalized.save(run_dir, run.trained, own, epochs)
-  return {row['site']: row for row in reports.report(run, kept).sites}
-
-
 @pytest.fixture(scope='module')
 def run(sites_run):
   return loading.load_run(sites_run)
 
 
 @pytest.fixture(scope='module')
-def kept(sites_run, run, tmp_path_factory):
-  """A run with its sites' models, its data, and the table."""
-  run_dir = tmp_path_factory.mktemp('kept') / 'run'
-  shutil.copytree(sites_run, run_dir)
-  return run_dir, run, keep(run_dir, run, 40)
+def kept(run, tmp_path_factory):
+  """The folder of projected models of the sites, and the table by site."""
+  run_dir = tmp_path_factory.mktemp('kept')
+  own = train(run, 40, 'wasserstein')
+  own = personalized.save(run_dir, run.trained, own, 40)
+  return run_dir, {row['site']: row for row in reports.report(run, own).sites}
 
 
-def test_personalized_training_corrects_a_site_with_different_labels(kept):
-  _, run, table = kept
-  assert table['odd']['accuracy'] < 0.3 < 0.7
-  assert table['odd']['personalized_accuracy'] > 0.7
-  # The global model is unchanged.
-  again = reports.report(run).sites
-  assert [row['accuracy'] for row in again] == [
-    row['accuracy'] for row in table.values()
-  ]
+def test_a_site_with_other_labels_gets_its_own_posterior(run, kept):
+  odd = kept[-1]['odd']
+  assert odd['own_weight'] > 0.5
+  assert odd['personalized_accuracy'] > 0.7 > 0.3 > odd['accuracy']
+  # Without a projection, the model is the fine-tuned one.
+  plain = [*train(run, 40)]
+  assert [one.sets.num_examples[''] for one in plain] == [24] * 3
+  rows = {row['site']: row for row in reports.report(run, plain).sites}
+  assert odd['fine_tuned_nll'] == rows['odd']['personalized_nll']
+  # A site without calibration examples has no projection.
+  rows = dict(run.calibration.sites)
+  others = np.concatenate([rows[site] for site in rows if site != 'odd'])
+  partly = run._replace(calibration=run.calibration.take(others))
+  models = train(partly, 1, 'wasserstein')
+  assert {one.site for one in models if one.fine_tuned is None} == {'odd'}
 
 
-def test_a_loaded_personalized_model_has_the_reported_scores(kept):
-  run_dir, run, table = kept
-  held, shares = run.calibration, dict(run.test.sites)
+def test_a_loaded_personalized_model_has_the_reported_scores(run, kept):
+  (run_dir, table), held = kept, run.calibration
+  shares = dict(run.test.sites)
   for site, rows in held.sites:
     path = personalized.folder(run_dir, site)
     own, sets = analysis.load(path), prediction_sets.read(path)
-    text = (path / 'site.json').read_text('utf-8')
-    assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
-    # Sets use the site's own calibration share. The thresholds are the 23rd and
-    # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
-    # width of a bin.
-    assert sets.num_examples[''] == len(rows) == 24
-    probs = own.predict(held.x[rows]).probs
-    scores = metrics.set_scores(probs)
-    scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
-    limits = np.array(sets.thresholds[''])
-    assert np.all(limits >= scores[[22, 23]] - 1e-6)
-    assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
+    weight = table[site]['own_weight']
+    assert json.loads((path / 'site.json').read_text('utf-8')) == {
+      'site': site, 'personalize_epochs': 40, 'own_weight': weight,
+    }  # fmt: skip
+    # Half of the site's calibration examples choose the weight.
+    rest = held.take(rows[1::2])
+    counts = metrics.score_counts(own.predict(rest.x).probs, rest.y)
+    assert sets == prediction_sets.PredictionSets.of(
+      {site: counts[np.newaxis]}, own.num_samples(), 'lac'
+    )
     share = run.test.take(shares[site])
     one = site_statistics.SiteStatistics.of(
       own.predict(share.x).probs, share.y, sets
     )
-    names = ('accuracy', 'nll', 'coverage_0.9', 'size_0.95')
+    names = ('accuracy', 'nll', 'coverage_0.9', 'size_0.9')
     found = {name: table[site][f'personalized_{name}'] for name in names}
     expected = {name: one.row(sets)[name] for name in names}
     assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_personalized_model_keeps_the_fitted_posterior_factor(run, tmp_path):
-  trained = run.trained.replace(run.trained.weights)
-  trained.factor = 0.25
-  own = personalized.PersonalizedModel('north', trained.weights, None)
-  assert list(personalized.save(tmp_path, trained, [own], 1)) == [own]
-  assert analysis.load(personalized.folder(tmp_path, 'north')).factor == 0.25
-
-
-def test_prediction_sets_from_too_few_examples_have_no_score(run):
-  model = run.trained.weights
-  too_few = site_data.sets(18, run.trained.num_samples())
-  own = [
-    personalized.PersonalizedModel('odd', model, too_few),
-    personalized.PersonalizedModel('north', model, None),
-  ]
-  rows = {row['site']: row for row in reports.report(run, own).sites}
-  assert rows['odd']['personalized_coverage_0.9'] == 1
-  assert 'personalized_coverage_0.95' not in rows['odd']
-  assert 'personalized_coverage_0.9' not in rows['north']
-  nll = rows['north']['nll']
-  assert rows['north']['personalized_nll'] == pytest.approx(nll)
+    # Twelve examples are too few for a set that contains 95 %.
+    assert 'personalized_coverage_0.95' not in table[site]
 
 
 def test_personalized_training_counts_only_examples_of_its_site(run):
@@ -144,28 +121,28 @@ def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
 
 
 def test_a_failed_write_leaves_no_incomplete_personalized_model(
-  sites_copy, run, monkeypatch
+  run, tmp_path, monkeypatch
 ):
-  model = run.trained.weights
+  trained = run.trained.replace(run.trained.weights)
+  trained.factor = 0.25
+  folder = personalized.folder(tmp_path, 'north')
 
-  def put(epochs, *names):
-    own = [personalized.PersonalizedModel(name, model, None) for name in names]
-    return list(personalized.save(sites_copy, run.trained, own, epochs))
+  def put(epochs):
+    own = personalized.PersonalizedModel('north', trained.weights, None)
+    assert list(personalized.save(tmp_path, trained, [own], epochs)) == [own]
 
-  def disk_is_full(*_):
-    raise OSError('full')
-
-  folder = personalized.folder(sites_copy, 'north')
-  put(1, 'north', 'odd')
+  put(1)
   with monkeypatch.context() as patch:
-    patch.setattr(checkpoints, 'save', disk_is_full)
+    fake.stop(patch, checkpoints, 'save', 1, error=OSError('full'))
     with pytest.raises(OSError, match='full'):
-      put(9, 'north')
+      put(9)
   with pytest.raises(ValueError, match='personalize_epochs'):
     analysis.load(folder)
-  analysis.load(folder.with_name('odd'))
-  put(3, 'north')
-  assert toys.same(analysis.load(folder).weights, model)
+  put(3)
+  found = analysis.load(folder)
+  assert toys.same(found.weights, trained.weights)
+  # The fitted factor of the posterior is part of the model.
+  assert found.factor == 0.25
   assert json.loads((folder / 'site.json').read_text('utf-8')) == {
     'site': 'north', 'personalize_epochs': 3,
   }  # fmt: skip
@@ -180,12 +157,10 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
   run_dir = site_data.execute(tmp_path, **site_data.LOCAL)
   run = loading.load_run(run_dir)
   trained, held, test = run.trained, run.calibration, run.test
-  for refused in (
-    lambda: trained.predict(test.x),
-    lambda: exporting.export(trained, tmp_path / 'exported'),
-  ):
-    with pytest.raises(ValueError, match='is not usable'):
-      refused()
+  with pytest.raises(ValueError, match='is not usable'):
+    trained.predict(test.x)
+  with pytest.raises(ValueError, match='is not usable'):
+    exporting.export(trained, tmp_path / 'exported')
   counts, found = {}, reports.report(run)
   for site, rows in held.sites:
     prediction = trained.personal(site).predict(held.x[rows])
@@ -204,66 +179,27 @@ def test_without_a_usable_global_model_each_site_has_its_personal_one(tmp_path):
     reports.report(run, calibrated=True)
 
 
-def gaussian(mean, scale):
-  return toys.model([mean], scale)
+# D(center, q) of Gaussians on the line, by the rule that minimizes it.
+DIVERGENCES = {
+  'wasserstein': lambda p, q: (p.loc - q.loc) ** 2 + (p.scale - q.scale) ** 2,
+  'lp': tfd.kl_divergence,
+  'llp': lambda p, q: q.kl_divergence(p),
+}
 
 
-def divergence_of(name, center, candidate):
-  """Returns D(center, candidate) for Gaussians on the line."""
-  one, other = (
-    tfd.Normal(float(q.loc[0]), q.scale[0]) for q in (center, candidate)
-  )
-  if name == 'wasserstein':
-    return (one.loc - other.loc) ** 2 + (one.scale - other.scale) ** 2
-  if name == 'lp':
-    return one.kl_divergence(other)
-  return other.kl_divergence(one)
-
-
-@pytest.mark.parametrize('name', ['wasserstein', 'lp', 'llp'])
-def test_a_projection_minimizes_the_weighted_divergences(name):
-  global_posterior, own, weight = gaussian(0.0, 0.5), gaussian(2.0, 1.5), 0.3
+@pytest.mark.parametrize('rule, divergence', DIVERGENCES.items())
+def test_a_projection_minimizes_the_weighted_divergences(rule, divergence):
+  both = tfd.Normal(0.0, 0.5), tfd.Normal(2.0, 1.5)
 
   def objective(values):
-    candidate = gaussian(values[0], np.exp(values[1]))
-    return float(
-      (1 - weight) * divergence_of(name, global_posterior, candidate)
-      + weight * divergence_of(name, own, candidate)
-    )
+    q = tfd.Normal(float(values[0]), float(np.exp(values[1])))
+    return float(0.7 * divergence(both[0], q) + 0.3 * divergence(both[1], q))
 
-  found = personalized.barycenter(name, global_posterior, own, weight)
+  models = [toys.model([q.loc], q.scale) for q in both]
+  found = personalized.barycenter(rule, *models, 0.3)
   best = optimize.minimize(objective, [0.5, 0.0], method='Nelder-Mead').x
   assert found.loc[0] == pytest.approx(best[0], abs=2e-3)
   assert found.scale[0] == pytest.approx(np.exp(best[1]), abs=2e-3)
-
-
-def test_a_site_with_other_labels_gets_its_own_posterior(sites_copy):
-  run_dir, run = sites_copy, loading.load_run(sites_copy)
-  own = train(run, 40, 'wasserstein')
-  kept = personalized.save(run_dir, run.trained, own, 40)
-  rows = {row['site']: row for row in reports.report(run, kept).sites}
-  odd = rows['odd']
-  assert odd['own_weight'] > 0.5
-  assert odd['personalized_accuracy'] > 0.7 > 0.3 > odd['accuracy']
-  # Without a projection, the model is the fine-tuned one.
-  plain = {one.site: one.model for one in train(run, 40)}
-  scored = personalized.PersonalizedModel('odd', plain['odd'], None)
-  (expected,) = (
-    row for row in reports.report(run, [scored]).sites if row['site'] == 'odd'
-  )
-  assert odd['fine_tuned_nll'] == expected['personalized_nll']
-  # A site without calibration examples has no projection.
-  rows = dict(run.calibration.sites)
-  others = np.concatenate([rows[site] for site in rows if site != 'odd'])
-  partly = run._replace(calibration=run.calibration.take(others))
-  models = train(partly, 1, 'wasserstein')
-  assert {one.site for one in models if one.fine_tuned is None} == {'odd'}
-  # Half of the 24 calibration examples choose the weight.
-  folder = personalized.folder(run_dir, 'odd')
-  stored = json.loads((folder / 'site.json').read_text('utf-8'))
-  assert stored['own_weight'] == odd['own_weight']
-  sets = json.loads((folder / 'conformal.json').read_text('utf-8'))
-  assert sets['num_examples'] == {'': 12}
 
 
 def test_test_examples_of_a_class_are_partitioned_like_training_examples():

@@ -12,7 +12,6 @@ PERSON = [f'{"abc"[i % 3]}{i % 30}' for i in range(SIZE)]
 
 
 def write(path, columns):
-  """Writes a table of columns."""
   return toys.write_table(path, [columns, *zip(*columns.values(), strict=True)])
 
 

@@ -41,18 +41,12 @@ def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
   assert 0.1 <= np.abs(whole).min() < np.abs(whole).max() <= 1
 
 
-def test_the_validation_split_depends_on_the_seed():
-  whole = data.load('digits')
-  first, same, other = (
-    data.load('digits', validation_split=0.25, seed=seed) for seed in (3, 3, 4)
-  )
-  assert len(first.validation.y) == round(0.25 * len(whole.train.y))
-  assert np.array_equal(first.validation.x, same.validation.x)
-  assert not np.array_equal(first.validation.x, other.validation.x)
-  # Every training image is in one of the two splits.
-  both = np.concatenate([first.train.x, first.validation.x])
-  rows = [sorted(map(bytes, x)) for x in (both, whole.train.x)]
-  assert rows[0] == rows[1]
+def test_each_training_image_is_in_the_validation_split_or_in_the_rest():
+  whole = data.load('digits').train
+  parts = data.load('digits', validation_split=0.25)
+  assert len(parts.validation.y) == round(0.25 * len(whole.y))
+  both = np.concatenate([parts.train.x, parts.validation.x])
+  assert sorted(map(bytes, both)) == sorted(map(bytes, whole.x))
   with pytest.raises(ValueError, match='--validation_split'):
     data.load('digits', validation_split=1e-4)
 
@@ -75,8 +69,7 @@ def wider():
   return x, y, np.ones([6, 3]), y
 
 
-def test_a_user_supplied_function_may_return_the_data_set(monkeypatch):
-  monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
+def test_a_user_supplied_function_may_return_the_data_set():
   for function in ('arrays', 'a_dataset'):
     dataset = data.load(f'test_loading:{function}')
     assert dataset.input_shape == (2,)

@@ -98,7 +98,6 @@ def test_a_tsv_has_tabs(tmp_path):
 BAD = {
   "'site' has '01' and '1'": ({'site': ['1', '1.0', '01']}, SITES),
   "'site' has '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
-  '--separator=x': ({}, {'separator': 'x'}),
   '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
   "'label' has the number '0,5'.*--decimal": (
     {'label': ['"0,5"', '"1,5"']}, {},

@@ -10,7 +10,7 @@ import tensorflow_datasets as tfds
 from bfl_tf import data
 
 
-class _Toy(tfds.core.GeneratorBasedBuilder):
+class BflToyImages(tfds.core.GeneratorBasedBuilder):
   """Six classes of images, each filled with its label."""
 
   VERSION = tfds.core.Version('1.0.0')
@@ -36,23 +36,19 @@ class _Toy(tfds.core.GeneratorBasedBuilder):
       yield i, {'image': image, 'label': i % 6}
 
 
-class BflToyImages(_Toy):
-  """A valid data set."""
-
-
-class BflToyRegression(_Toy):
+class BflToyRegression(BflToyImages):
   """A data set whose label is a real number."""
 
   target = tfds.features.Scalar(np.float32)
 
 
-class BflToySizes(_Toy):
+class BflToySizes(BflToyImages):
   """Images of any size."""
 
   shape = (None, None, 3)
 
 
-class BflToyOffline(_Toy):
+class BflToyOffline(BflToyImages):
   """A data set whose download fails."""
 
   def _split_generators(self, dl_manager):
@@ -79,7 +75,7 @@ def test_a_data_set_is_prepared_and_loaded(data_dir):
 def test_invalid_sets_and_splits_are_rejected_before_reading_examples(
   data_dir, monkeypatch
 ):
-  monkeypatch.setattr(_Toy, 'as_dataset', None)
+  monkeypatch.setattr(BflToyImages, 'as_dataset', None)
   for name in (
     'bfl_toy_image', 'bfl_toy_images:9.9.9', 'table.parquet',
     'bfl_toy_regression', 'bfl_toy_sizes', 'bfl_toy_offline',

@@ -4,7 +4,6 @@ import hashlib
 import zipfile
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from tensorflow_datasets.core.download import checksums
 
@@ -41,23 +40,15 @@ def write_archive(folder):
   return path
 
 
-@pytest.fixture
-def archive(tmp_path, monkeypatch):
-  """Replaces the published archive and its checksum."""
+def test_an_archive_is_prepared_and_loaded(tmp_path, monkeypatch):
   path = write_archive(tmp_path)
   content = path.read_bytes()
-  info = checksums.UrlInfo(
-    len(content), hashlib.sha256(content).hexdigest(), path.name
-  )
+  digest = hashlib.sha256(content).hexdigest()
+  info = checksums.UrlInfo(len(content), digest, path.name)
   monkeypatch.setattr(tiny_imagenet, 'URL', str(path))
-  monkeypatch.setattr(
-    tiny_imagenet.TinyImagenet, 'url_infos', {str(path): info}
-  )
+  builder = tiny_imagenet.TinyImagenet
+  monkeypatch.setattr(builder, 'url_infos', {str(path): info})
   monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path / 'data'))
-  return path
-
-
-def test_an_archive_is_prepared_and_loaded(archive):
   dataset = data.load('tiny_imagenet', test_split='validation')
   assert dataset.num_classes == 200
   assert dataset.input_shape == (64, 64, 3)
@@ -69,5 +60,5 @@ def test_an_archive_is_prepared_and_loaded(archive):
     'tiny_imagenet', split='validation', like=dataset, resize=False
   )
   assert np.array_equal(images, dataset.test.x)
-  builder = tiny_imagenet.TinyImagenet(data_dir=archive.parent / 'data')
-  assert builder.info.features['label'].names == WNIDS
+  info = builder(data_dir=tmp_path / 'data').info
+  assert info.features['label'].names == WNIDS

@@ -1,6 +1,7 @@
 """Tests of unlabeled data of the server."""
 
 import numpy as np
+import test_loading
 
 from bfl_tf import data
 
@@ -21,28 +22,15 @@ def save(folder, images):
   return path
 
 
-def four_arrays():
-  x = np.random.default_rng(0).integers(0, 256, [6, 8, 8, 1]).astype(np.uint8)
-  return x, np.arange(6) % 2, x, np.arange(6) % 2
-
-
-def a_dataset():
-  return data.from_arrays('mine', *four_arrays())
-
-
-def test_every_kind_of_data_set_gives_its_training_inputs(
-  tmp_path, monkeypatch
-):
+def test_every_kind_of_data_set_gives_its_training_inputs(tmp_path):
   like = clients(8, 8, 1)
   assert np.array_equal(load('digits', like), data.load('digits').train.x)
-  wine = data.load('wine')
-  assert np.array_equal(load('wine', wine), wine.train.x)
-  images = four_arrays()[0][..., 0]  # Without channels and labels.
+  images = data.load('digits').test.x[..., 0]  # Without channels and labels.
   assert np.array_equal(load(save(tmp_path, images), like)[..., 0], images)
-  monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
-  for function in ('four_arrays', 'a_dataset'):
-    loaded = load(f'test_unlabeled:{function}', like)
-    assert np.array_equal(loaded, four_arrays()[0])
+  like = clients(2, dtype=np.float32)
+  for function in ('arrays', 'a_dataset'):
+    loaded = load(f'test_loading:{function}', like)
+    assert np.array_equal(loaded, test_loading.arrays()[0])
 
 
 def test_halved_images_equal_those_computed_by_hand(tmp_path):

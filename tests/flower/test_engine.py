@@ -87,12 +87,6 @@ def more(reply):
   return reply
 
 
-def no_number(reply):
-  del reply.content['plain']['update|client_id']
-  reply.content['arrays']['update|client_id'] = app.Array(np.array(2))
-  return reply
-
-
 def archive(reply):
   file = io.BytesIO()
   np.savez(file, loc=np.zeros(9))
@@ -102,7 +96,6 @@ def archive(reply):
 
 
 BAD = {
-  'it calls itself client': no_number,
   'is not an array': archive,
   'it cannot be read: RecursionError': more,
   "it raised KeyError: 'plain'": lambda reply: app.Message(

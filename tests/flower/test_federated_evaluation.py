@@ -1,6 +1,5 @@
 """Tests of the federated evaluation on nodes with their own files."""
 
-import pathlib
 import re
 
 from flwr import app
@@ -10,12 +9,7 @@ import toys
 import wines
 
 from bfl_tf import analysis, data, federation, metrics
-from bfl_tf.analysis import (
-  loading,
-  prediction_sets,
-  risk,
-  site_statistics,
-)
+from bfl_tf.analysis import prediction_sets, risk, site_statistics
 from bfl_tf.config.config import Config
 from bfl_tf.flower import (
   client_state,
@@ -92,92 +86,56 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   assert not found.rejected
 
 
-def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path, files):
-  rename = {'barbera': 'red', 'barolo': 'red', 'grignolino': 'white'}
-  own = []
-  for number, file in enumerate(files):
-    text = pathlib.Path(file).read_text('utf-8')
-    for name, new in rename.items():
-      text = text.replace(name, new)
-    own.append(str(tmp_path / f'{number}.csv'))
-    # Site 0 has one class only.
-    pathlib.Path(own[-1]).write_text(text.replace('red', 'white', 5), 'utf-8')
+def test_groups_and_recalibration_equal_those_computed_by_hand(tmp_path):
+  own = wines.wine(tmp_path, np.array(['red', 'white', 'red']))
   run_dir = tmp_path / 'run'
   wines.execute(run_dir, own[:3], own[3], engine='flower',
                 calibration_fraction=0.3, num_rounds=1)  # fmt: skip
   for by in ('site', 'class'):
-    _compare_groups(run_dir, own, by)
+    settings = {'sets-by': by, 'recalibrate': 'platt', 'sets': 'lac'}
+    servers._score(wines.grid(own[:3]), wines.settings(run_dir) | settings)
+    trained, sets = analysis.load(run_dir), prediction_sets.read(run_dir)
+    names, held = trained.task.classes, {}
+    for number, file in enumerate(own[:3]):
+      probs, y = held_out(trained, file, 'calibration')
+      prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
+      held[str(number)] = site_statistics.HeldCounts.of(prediction, y, 'lac')
+    counts = {site: each.counts for site, each in held.items()}
+    of_counts = prediction_sets.PredictionSets.of
+    assert sets == of_counts(counts, 2, 'lac', by, names)
+    risks = {site: each.risk for site, each in held.items()}
+    choice = risk.Risk(recalibrate='platt')
+    assert trained.risk == choice.fitted(names, risks, None)
+    rows = toys.table(run_dir / 'sites' / 'sites.csv')
+    tested = toys.table(run_dir / 'sites' / 'risk.csv')
+    assert [row['updates'] for row in tested] == ['', '1', '1', '1']
+    for number, (row, file) in enumerate(zip(rows, own)):
+      probs, y = held_out(trained, file, 'test')
+      members, _ = sets.at(str(number)).classes(probs)
+      inside = members[np.arange(len(y)), y].mean()
+      assert float(row['coverage_0.9']) == pytest.approx(inside)
+      events = y == names.index(trained.risk.event)
+      assert int(tested[number + 1]['num_events']) == events.sum()
 
 
-def _compare_groups(run_dir, own, by):
-  settings = {'sets-by': by, 'recalibrate': 'platt', 'sets': 'lac'}
-  servers._score(wines.grid(own[:3]), wines.settings(run_dir) | settings)
-  trained, sets = analysis.load(run_dir), prediction_sets.read(run_dir)
-  names, held = trained.task.classes, {}
-  for number, file in enumerate(own[:3]):
-    probs, y = held_out(trained, file, 'calibration')
-    prediction = analysis.Prediction(probs, *[probs[:, 0]] * 3)
-    held[str(number)] = site_statistics.HeldCounts.of(prediction, y, 'lac')
-  counts = {site: each.counts for site, each in held.items()}
-  assert sets == prediction_sets.PredictionSets.of(counts, 2, 'lac', by, names)
-  risks = {site: each.risk for site, each in held.items()}
-  choice = risk.Risk(recalibrate='platt')
-  assert trained.risk == choice.fitted(names, risks, None)
-  rows = toys.table(run_dir / 'sites' / 'sites.csv')
-  tested = toys.table(run_dir / 'sites' / 'risk.csv')
-  assert [row['updates'] for row in tested] == ['', '1', '1', '1']
-  for number, (row, file) in enumerate(zip(rows, own)):
-    probs, y = held_out(trained, file, 'test')
-    members, _ = sets.at(str(number)).classes(probs)
-    inside = members[np.arange(len(y)), y].mean()
-    assert float(row['coverage_0.9']) == pytest.approx(inside)
-    events = y == names.index(trained.risk.event)
-    assert int(tested[number + 1]['num_events']) == events.sum()
-
-
-def test_the_server_writes_the_report(run_dir, files):
-  servers._score(wines.grid(files[:3]), wines.settings(run_dir))
-  rows = toys.table(run_dir / 'sites' / 'sites.csv')
-  found = ask(run_dir, files)
-  assert [float(row['nll']) for row in rows] == [
-    row['nll'] for row in found.sites
-  ]
-  assert prediction_sets.read(run_dir) == found.sets
-  with pytest.raises(ValueError, match='report with --superlink'):
-    loading.load_run(run_dir)
-
-
-def of_site_1(change, name):
-  """Changes replies of site 1 that contain an array with the name."""
-
-  def changed(reply):
-    arrays = reply.content.array_records.get('arrays', {})
-    if reply.metadata.src_node_id == 11 and name in arrays:
-      change(arrays)
-    return reply
-
-  return changed
-
-
-BAD = [
-  (
-    'right',
-    lambda a: -a - 1,
-    'its right is impossible for any set of examples',
-  ),
-  ('loss', lambda a: a.astype(np.float32), 'its loss is float32, not float64'),
-  ('counts', lambda a: a + 1, r'its counts do not match its \d+ examples'),
-]
-
-
-@pytest.mark.parametrize('name, value, why', BAD)
+@pytest.mark.parametrize(
+  'name, value, why',
+  [
+    ('right', lambda a: -a - 1, 'its right is impossible'),
+    ('loss', lambda a: a.astype(np.float32), 'its loss is float32'),
+    ('counts', lambda a: a + 1, r'its counts do not match its \d+ examples'),
+  ],
+)
 def test_a_site_with_impossible_statistics_is_rejected(
   run_dir, files, name, value, why
 ):
-  def change(arrays):
-    arrays[name] = app.Array(value(arrays[name].numpy()))
+  def of_site_1(reply):
+    arrays = reply.content.array_records.get('arrays', {})
+    if reply.metadata.src_node_id == 11 and name in arrays:
+      arrays[name] = app.Array(value(arrays[name].numpy()))
+    return reply
 
-  found = ask(run_dir, files, of_site_1(change, name))
+  found = ask(run_dir, files, of_site_1)
   assert [row['site'] for row in found.sites] == ['0', '2 Charité']
   assert list(found.rejected) == ['1']
   share = 'calibration' if name == 'counts' else 'test'
@@ -213,11 +171,8 @@ def test_nodes_score_the_personal_models_that_they_keep(
 ):
   *own, server = files
   changes = {'engine': 'flower', 'client_parts': (part,), **changes}
-  config, path = (
-    Config.of(wines.SETTINGS | changes | {'dataset': server}),
-    tmp_path / 'run',
-  )
-  grid = wines.grid(own)
+  config = Config.of(wines.SETTINGS | changes | {'dataset': server})
+  path, grid = tmp_path / 'run', wines.grid(own)
   for config_of_node in grid.node_configs.values():
     config_of_node['memory'] = str(tmp_path / 'memory')
   flags = '\n'.join(run_config.flag_lines(config))
@@ -232,10 +187,7 @@ def test_nodes_score_the_personal_models_that_they_keep(
       str(tmp_path / 'memory'), str(path), flags, client
     )
     found = trained.with_memory(kept.take(1))
-    split = data.load(own[client]).test
-    names = trained.task.class_names
-    y = [names.index(data.load(own[client]).class_names[c]) for c in split.y]
-    accuracy = metrics.accuracy(found.predict(split.x).probs, y)
+    accuracy = metrics.accuracy(*held_out(found, own[client], 'test'))
     assert float(row['personal_accuracy']) == pytest.approx(accuracy)
     # Kept layers are not trained in the global model, which is then not scored.
     is_same = row['personal_nll'] == row['nll']

@@ -5,13 +5,12 @@ import json
 from flwr import app
 import numpy as np
 import pytest
-import site_data
 import toys
 import wines
 
-from bfl_tf import data, federation
+from bfl_tf import data
 from bfl_tf.config.config import Config
-from bfl_tf.flower import client_side, data_summaries, messages
+from bfl_tf.flower import data_summaries, messages
 from bfl_tf.methods import NAMED
 from bfl_tf.runs import run_config
 from experiments.harness import cells
@@ -39,42 +38,22 @@ def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
     messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
   # The flags of studies are those of `bfl-tf sweep`.
-  paths = [
-    path
-    for path in cells.CONFIGS.rglob('*.flags')
-    if path.name != 'study.flags'
-  ]
+  paths = {*cells.CONFIGS.rglob('*.flags')} - {*cells.CONFIGS.rglob('study.*')}
   presets = map(Config.from_flagfile, paths)
   methods = (Config.of({'method': n, **NAMED[n].needs}) for n in NAMED)
   for config in (*presets, *methods):
     lines = run_config.flag_lines(config)
     lines = [line for line in lines if 'experiments.' not in line]
     assert messages.check_flags('\n'.join(lines), True) == lines[1:]
-  config = toys.changed(
-    toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',
-    client_parts=('scaffold',), label_column='a: b', client_learning_rate=1e-5,
-  ).config  # fmt: skip
+  config = Config(
+    dataset='mnist:3.0.1', train_split='train[:100]', label_column='a: b',
+    client_parts=('scaffold',), client_learning_rate=1e-5,
+  )  # fmt: skip
   lines = run_config.flag_lines(config)
   assert messages.check_flags('\n'.join(lines), False) == lines[1:]
   # A node with its own file reads no other data set.
   text = f'{run_config.VERSION}\n--dataset=own.csv'
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
-
-
-@pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
-def test_packed_orders_are_unpacked_unchanged(memory):
-  experiment = toys.experiment(client_parts=('scaffold',))
-  broadcast = experiment.broadcast(federation.initial_state(experiment).state)
-  order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, '/run', 2)
-  back = client_side.order(messages.pack(order))
-  assert toys.same(back, order)
-  arrays = {'model': broadcast.model, 'shared': broadcast.shared}
-  packed = messages.pack_arrays({'broadcast': arrays})
-  bare = broadcast._replace(model={}, shared={})
-  back = client_side.order(
-    messages.pack(order._replace(broadcast=bare), packed)
-  )
-  assert toys.same(back, order)
 
 
 def test_arrays_of_objects_are_rejected_and_never_unpickled(tmp_path):
@@ -99,8 +78,6 @@ def test_arrays_of_objects_are_rejected_and_never_unpickled(tmp_path):
     ('counts', {'\x1b[2Ja': 1}),
     ('counts', {'a': -1}),
     ('counts', 7),
-    ('features', [['\r', None]]),
-    ('features', [['a' * 5000, None]]),
     ('features', [[7, None]]),
     ('shape', [2**20, 2**20]),
     ('shape', []),
@@ -125,13 +102,23 @@ def test_a_strange_introduction_is_rejected_before_it_is_used(
   assert str(error.value).isprintable() and len(str(error.value)) < 500
 
 
-def test_nodes_that_spell_a_class_differently_are_rejected(tmp_path):
+@pytest.mark.parametrize(
+  'column, cells, message',
+  [
+    ('label', (['0', '1'], ['0.0', '1.0']), 'client 1'),
+    ('ward', (['A', 'B', 'C'], ['1', '2', '3']), r"client 1: .*'ward'"),
+  ],
+)
+def test_columns_that_nodes_write_differently_are_rejected(
+  tmp_path, column, cells, message
+):
   summaries = {}
-  for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
-    lines = [[x, labels[x % 2]] for x in range(20)]
-    path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
-    summaries[client] = data_summaries.DataSummary.of(data.load(str(path)))
-  with pytest.raises(ValueError, match='client 1'):
+  for client, texts in enumerate(cells):
+    columns = {'ward': 'AB', 'label': 'xy', column: texts}
+    rows = [[of[n % len(of)] for of in columns.values()] for n in range(30)]
+    path = toys.write_table(tmp_path / f'{client}.csv', [columns, *rows])
+    summaries[client] = data_summaries.DataSummary.of(data.load(path))
+  with pytest.raises(ValueError, match=message):
     data_summaries.merged(summaries)
 
 

@@ -141,12 +141,6 @@ def test_runs_seeds_and_clients_have_separate_memories():
   assert path('/a') not in others and len(set(others)) == 3
 
 
-def test_the_first_of_two_nodes_with_the_same_number_is_used():
-  configs = {7: 1, 8: 0, 9: 1, 10: 5}
-  grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
-  assert nodes.SuperNodes(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
-
-
 def test_a_node_that_answers_late_is_used():
   grid = grids.Grid({7: {'partition-id': 0}})
   answer, grid.answer = grid.answer, lambda reply: None
@@ -159,15 +153,15 @@ def test_a_node_that_answers_late_is_used():
   assert numbered([0]) == {0: 7}
 
 
-def test_a_node_keeps_its_number_until_it_leaves():
-  grid = grids.Grid({9: {'partition-id': 0}})
+def test_a_number_belongs_to_its_first_node_until_it_leaves():
+  configs = {7: 1, 8: 0, 9: 1, 10: 5}
+  grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
   numbered = nodes.SuperNodes(grid, '')
-  assert numbered([0, 1]) == {0: 9}
-  grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
-  # A node keeps its number.
-  assert numbered([0, 1]) == {0: 9, 1: 8}
-  del grid.node_configs[9]
-  assert numbered([0, 1]) == {0: 7, 1: 8}
+  assert numbered([0, 1, 2]) == {0: 8, 1: 7}
+  grid.node_configs[6] = {'partition-id': 0}
+  assert numbered([0, 1]) == {0: 8, 1: 7}
+  del grid.node_configs[7], grid.node_configs[8]
+  assert numbered([0, 1]) == {0: 6, 1: 9}
 
 
 def test_a_node_with_another_file_does_not_take_over_a_number(tmp_path):

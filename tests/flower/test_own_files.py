@@ -1,6 +1,5 @@
 """Tests that nodes with their own files give the results of one process."""
 
-import functools
 import json
 import pathlib
 
@@ -71,26 +70,18 @@ def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
   )
 
 
-@pytest.mark.parametrize(
-  'spoil, message',
-  [
-    (lambda f: [*f[:2], ''], r'clients 2 have no file of their own and others'),
-    (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its columns are'),
-  ],
-)
-def test_inconsistent_files_of_nodes_are_rejected(tmp_path, spoil, message):
-  *files, server = wine(tmp_path)
-  with pytest.raises(ValueError, match=message):
-    execute(tmp_path / 'out', spoil(files), server)
+def test_inconsistent_files_of_nodes_are_rejected(tmp_path):
+  one, other, third, server = wine(tmp_path)
+  path = pathlib.Path(third)
+  renamed = path.read_text('utf-8').replace('a,b,c', 'a,b,z', 1)
+  path.write_text(renamed, 'utf-8')
+  for last, message in (
+    ('', r'clients 2 have no file of their own and others'),
+    (third, r'client 2: its columns are'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      execute(tmp_path / 'out', [one, other, last], server)
   assert not (tmp_path / 'out').exists()
-
-
-def _renamed(file):
-  with open(file, encoding='utf-8') as opened:
-    text = opened.read()
-  with open(file, 'w', encoding='utf-8') as opened:
-    opened.write(text.replace('a,b,c', 'a,b,z', 1))
-  return file
 
 
 def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
@@ -113,15 +104,11 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
     toys.write_table(tmp_path / 'all.csv', [[*header, 'site'], *whole]),
     client_column='site', **options,
   )  # fmt: skip
-  sites = [
-    data.load(
-      toys.write_table(tmp_path / f'{s}.csv', [header, *rows]), **options
-    )
-    for s, rows in lines.items()
-  ]
-  summaries = {
-    n: data_summaries.DataSummary.of(site) for n, site in enumerate(sites)
-  }
+  sites, summaries = [], {}
+  for site, rows in lines.items():
+    path = toys.write_table(tmp_path / f'{site}.csv', [header, *rows])
+    sites.append(data.load(path, **options))
+    summaries[site] = data_summaries.DataSummary.of(sites[-1])
   merged = data_summaries.DataSummary.from_json(
     data_summaries.merged(summaries).to_json()
   )
@@ -130,11 +117,8 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
     ('age', None), ('age', ''), ('ward', ''), ('ward', 'A'), ('ward', 'B'),
     ('ward', 'C'), ('dose', '5'), ('dose', '6'), ('dose', '7'),
   ]  # fmt: skip
-  one, *others = (
-    moments.Moments.of(together.train.x[together.train.ids == str(n)])
-    for n in range(3)
-  )
-  whole = functools.reduce(moments.Moments.merge, others, one)
+  ids = together.train.ids
+  whole = moments.merged(together.train.x[ids == str(n)] for n in range(3))
   for mine, theirs in zip(merged.moments, whole, strict=True):
     np.testing.assert_array_equal(mine, theirs)
   np.testing.assert_array_equal(merged.tell(sites[0]).std, together.std)
@@ -145,30 +129,6 @@ def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
       theirs = theirs.take(theirs.ids == str(number))
       np.testing.assert_array_equal(mine.x, theirs.x)
       np.testing.assert_array_equal(mine.y, theirs.y)
-  known = together.train.x[:, 0]
-  assert together.mean[0] == pytest.approx(np.nanmean(known), rel=1e-5)
-  assert together.std[0] == pytest.approx(np.nanstd(known), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-  'column, is_refused',
-  [(['1', '2', '3'] * 10, True), (['A', 'B', 'D'] * 10, False)],
-)
-def test_categories_of_nodes_are_merged_and_mixed_types_are_rejected(
-  tmp_path, column, is_refused
-):
-  parts = {}
-  for number, cells in enumerate((['A', 'B', 'C'] * 10, column)):
-    rows = [['ward', 'label'], *zip(cells, 'xy' * 15)]
-    file = toys.write_table(tmp_path / f'{number}.csv', rows)
-    parts[number] = data_summaries.DataSummary.of(data.load(file))
-  if is_refused:
-    with pytest.raises(ValueError, match=r"client 1: .*'ward'"):
-      data_summaries.merged(parts)
-  else:
-    assert [f.value for f in data_summaries.merged(parts).features] == list(
-      'ABCD'
-    )
 
 
 def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):

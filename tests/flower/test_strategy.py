@@ -1,6 +1,7 @@
 """Tests of BayesianStrategy."""
 
 from flwr import app
+import grids
 import numpy as np
 import pytest
 
@@ -11,25 +12,18 @@ from bfl_tf.server import pooling
 SIZES = (10, 30)
 
 
-class Grid:
-  """A grid with one node per size."""
-
-  def get_node_ids(self):
-    return range(len(SIZES))
-
-
 def build():
   return models.build(
     'logistic', variant='flipout', input_shape=(4,), num_classes=3
   )
 
 
-def trained(model, seed):
+def trained(seed):
   """Returns weights of a client's reply."""
   rng = np.random.default_rng(seed)
   return [
     (w + rng.normal(size=w.shape)).astype(np.float32)
-    for w in model.get_weights()
+    for w in build().get_weights()
   ]
 
 
@@ -49,8 +43,8 @@ def pooled(replies, rule='conflation', **settings):
   # The random updates are far from the broadcast.
   settings = {'max_update_norm': 0.0} | settings
   strategy = BayesianStrategy(model, rule=rule, **settings)
-  start = app.ArrayRecord(model.get_weights())
-  list(strategy.configure_train(1, start, app.ConfigRecord(), Grid()))
+  start, grid = app.ArrayRecord(model.get_weights()), grids.Grid({0: {}, 1: {}})
+  list(strategy.configure_train(1, start, app.ConfigRecord(), grid))
   arrays, metrics = strategy.aggregate_train(1, replies)
   return arrays and arrays.to_numpy_ndarrays(), metrics
 
@@ -64,7 +58,7 @@ def posterior(arrays):
 
 @pytest.mark.parametrize('rule', ['nwa', 'ws', 'product', 'multi_krum'])
 def test_the_strategy_gives_the_result_of_the_pooling_rule(rule):
-  sent = [trained(build(), seed) for seed in range(2)]
+  sent = [trained(seed) for seed in range(2)]
   replies = [reply(n, a, s) for n, (a, s) in enumerate(zip(sent, SIZES))]
   arrays, metrics = pooled(replies, rule)
   weighted = SIZES if rule in ('nwa', 'ws') else None
@@ -78,33 +72,27 @@ def test_the_strategy_gives_the_result_of_the_pooling_rule(rule):
 
 
 @pytest.mark.parametrize(
-  'change',
+  'change, metrics',
   [
-    lambda arrays: [np.full_like(a, np.nan) for a in arrays],
-    lambda arrays: [a[1:] for a in arrays],
-    lambda arrays: arrays[1:],
+    (lambda arrays: [np.full_like(a, np.nan) for a in arrays], {}),
+    (lambda arrays: [a[1:] for a in arrays], {}),
+    (lambda arrays: arrays[1:], {}),
+    (list, {'loss': float('nan')}),
+    (list, {'loss': [1.0, 2.0]}),
+    (list, {'other': 1.0}),
   ],
 )
-def test_an_invalid_reply_is_rejected_and_changes_nothing(change):
-  good = reply(0, trained(build(), 0), 10)
-  bad = reply(1, change(trained(build(), 1)), 30)
-  arrays, metrics = pooled([bad, good])
-  alone, _ = pooled([good])
-  assert metrics['rejected'] == 1
-  for one, other in zip(arrays, alone):
-    np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-  'metrics', [{'loss': float('nan')}, {'loss': [1.0, 2.0]}, {'other': 1.0}]
-)
-def test_a_reply_with_invalid_metrics_is_rejected(metrics):
-  good = [reply(node, trained(build(), 0), 10) for node in (0, 2)]
-  bad = reply(1, trained(build(), 1), 30)
+def test_an_invalid_reply_is_rejected_and_changes_nothing(change, metrics):
+  good = [reply(node, trained(node), 10) for node in (0, 2)]
+  bad = reply(1, change(trained(1)), 30)
   for name, value in metrics.items():
     bad.content['metrics'][name] = value
-  _, found = pooled([bad, *good])
-  assert found['rejected'] == 1 and found['loss'] == 1.0
+  arrays, found = pooled([bad, *good])
+  alone, expected = pooled(good)
+  assert found['rejected'] == 1
+  assert found['loss'] == expected['loss'] == 1.0
+  for one, other in zip(arrays, alone):
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_round_with_only_errors_returns_no_model():
@@ -115,8 +103,8 @@ def test_a_round_with_only_errors_returns_no_model():
 
 
 def test_an_extremely_large_update_is_scaled_down():
-  far = [w + 1e15 for w in trained(build(), 0)]
-  replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
+  far = [w + 1e15 for w in trained(0)]
+  replies = [reply(0, trained(1), 10), reply(1, far, 10)]
   arrays, metrics = pooled(replies, max_update_norm=6.0)
   assert metrics['rejected'] == 0
   assert max(np.abs(array).max() for array in arrays) < 100

@@ -21,12 +21,12 @@ def write(path, x, y, header='abcdefghijklm'):
   return toys.write_table(path, [[*header, 'label'], *rows])
 
 
-def wine(path):
+def wine(path, names=NAMES):
   """Writes three sites' files and the server's; site 0 has one class."""
   x, y = sklearn_datasets.load_wine(return_X_y=True)
   owner = np.arange(len(y)) % 4
   owner[(y != 0) & (owner == 0)] = 1
-  return [write(path / f'{n}.csv', x[owner == n], NAMES[y[owner == n]])
+  return [write(path / f'{n}.csv', x[owner == n], names[y[owner == n]])
           for n in range(4)]  # fmt: skip
 
 

@@ -65,13 +65,6 @@ def test_the_temperature_of_separable_examples_is_that_of_the_prior():
   assert metrics.tempered([[0.55, 0.45]], found)[0, 0] < 0.7
 
 
-def test_a_temperature_of_1_does_not_change_predictions():
-  np.testing.assert_allclose(metrics.tempered(PROBS, 1.0), PROBS, rtol=1e-12)
-  # A probability of 0 stays 0, without overflow.
-  sure = metrics.tempered([[1.0, 0.0]], 0.01)
-  assert sure.tolist() == [[1, 0]]
-
-
 def test_a_temperature_changes_nll_and_ece_by_hand():
   # The root of 16 : 1 is 4 : 1.
   given = np.tile([16 / 17, 1 / 17], [60, 1]), np.zeros(60, int)
@@ -80,3 +73,5 @@ def test_a_temperature_changes_nll_and_ece_by_hand():
     {'tempered_nll': -np.log(0.8), 'tempered_ece': 0.2}
   )
   assert np.isnan([*metrics.tempered_scores(*given, np.nan).values()]).all()
+  # A probability of 0 stays 0, without overflow.
+  assert metrics.tempered([[1.0, 0.0]], 0.01).tolist() == [[1, 0]]

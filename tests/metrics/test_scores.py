@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
-from sklearn import metrics as sk_metrics
 
 from bfl_tf import metrics
 
@@ -63,13 +62,6 @@ def test_scores_are_in_range_and_ignore_the_order_of_examples(seed, num_bins):
   order = np.random.default_rng(seed).permutation(labels.size)
   again = summarize(probs[order], labels[order], num_bins=num_bins)
   assert again == pytest.approx(scores, rel=1e-12, abs=1e-15)
-
-
-def test_float32_scores_are_computed_in_float64():
-  probs, labels = draw(1)
-  narrow = probs.astype(np.float32)
-  wide = summarize(narrow.astype(np.float64), labels)
-  assert summarize(narrow, labels) == pytest.approx(wide, rel=1e-6)
 
 
 def summarize_with(**changes):
@@ -146,14 +138,9 @@ def test_one_against_rest_matches_hand_computed_values():
   auroc = metrics.one_against_rest(probs, np.array([0, 0, 1]))
   # Class 0: 0.7 and 0.4 against 0.5. Class 1: 0.4 against 0.2 and 0.5.
   np.testing.assert_allclose(auroc, [0.5, 0.5, np.nan])
-  probs, y = draw(0, 200, 3)
-  theirs = [sk_metrics.roc_auc_score(y == c, probs[:, c]) for c in range(3)]
-  np.testing.assert_allclose(metrics.one_against_rest(probs, y), theirs)
 
 
 def test_hypothesis_conflict_matches_hand_computed_values():
-  # Two models that differ on one of four examples.
-  assert metrics.hypothesis_conflict([[0, 1, 2, 2], [0, 1, 2, 0]]) == 0.25
-  # A third model differs on the first example: 1/4, 1/4 and 2/4 for the pairs.
+  # The pairs of models differ on 1/4, 1/4 and 2/4 of the examples.
   classes = [[0, 1, 2, 2], [0, 1, 2, 0], [1, 1, 2, 2]]
   assert metrics.hypothesis_conflict(classes) == pytest.approx(1 / 3)

@@ -62,26 +62,18 @@ def test_factors_and_product_are_rounded_to_eight_bits(name):
     ('lenet5', 'flipout', {}),
     ('resnet8', 'mc_dropout', {'normalization': 'group'}),
     ('fixup_resnet8', 'deterministic', {}),
-    pytest.param(
-      'mobilenetv2',
-      'deterministic',
-      {'normalization': 'group'},
-      marks=pytest.mark.slow,
-    ),
+    pytest.param('mobilenetv2', 'deterministic', {'normalization': 'group'},
+                 marks=pytest.mark.slow),
   ],
-)
+)  # fmt: skip
 def test_variables_gradients_and_outputs_are_float32(name, variant, settings):
   images = tf.random.stateless_normal([4, 32, 32, 3], [1, 2])
 
   def outputs(mixed_precision):
     model = models.build(
-      name,
-      variant=variant,
-      input_shape=(32, 32, 3),
-      num_classes=3,
-      mixed_precision=mixed_precision,
-      **settings,
-    )
+      name, variant=variant, input_shape=(32, 32, 3), num_classes=3,
+      mixed_precision=mixed_precision, **settings,
+    )  # fmt: skip
     with models.scope(tf.constant([1, 0])), tf.GradientTape() as tape:
       result = model(images, training=True)
       loss = tf.reduce_sum(tf.nn.log_softmax(result)[:, 0])

@@ -7,30 +7,6 @@ import tf_keras
 
 from bfl_tf import models
 
-SHAPES = dict.fromkeys(('resnet8', 'fixup_resnet8', 'mobilenetv2'), (8, 8, 3))
-every_model = pytest.mark.parametrize(
-  'name, variant',
-  [
-    ('resnet8', 'mc_dropout'),
-    ('fixup_resnet8', 'flipout'),
-    pytest.param('mobilenetv2', 'flipout', marks=pytest.mark.slow),
-  ],
-)
-
-
-SETTINGS = {'flipout': {'initial_scale': 0.1}, 'mc_dropout': {'rate': 0.4}}
-
-
-def build(name, variant):
-  return models.build(
-    name,
-    variant=variant,
-    input_shape=SHAPES.get(name, (12, 12, 1)),
-    num_classes=3,
-    seed=3,
-    **SETTINGS[variant],
-  )
-
 
 def assert_alike(ours, theirs):
   x = np.random.default_rng(1).normal(size=[3, *ours.input_shape[1:]])
@@ -42,9 +18,23 @@ def assert_alike(ours, theirs):
     np.testing.assert_array_equal(*logits)
 
 
-@every_model
-def test_config_and_saved_file_restore_the_model(name, variant, tmp_path):
-  model = build(name, variant)
+@pytest.mark.parametrize(
+  'name, variant, settings',
+  [
+    ('resnet8', 'mc_dropout', {'rate': 0.4}),
+    ('fixup_resnet8', 'flipout', {'initial_scale': 0.1}),
+    pytest.param(
+      'mobilenetv2', 'flipout', {'initial_scale': 0.1}, marks=pytest.mark.slow
+    ),
+  ],
+)
+def test_config_and_saved_file_restore_the_model(
+  name, variant, settings, tmp_path
+):
+  model = models.build(
+    name, variant=variant, input_shape=(8, 8, 3), num_classes=3, seed=3,
+    **settings,
+  )  # fmt: skip
   copy = tf_keras.Model.from_config(model.get_config())
   for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):
     np.testing.assert_array_equal(ours, theirs)

@@ -14,11 +14,6 @@ STARTS = {
   'glorot_uniform': (lambda fan_in, fan_out: 2 / (fan_in + fan_out), 3**0.5),
   'torch': (lambda fan_in, fan_out: 1 / (3 * fan_in), 3**0.5),
 }
-every_start = pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
-
-
-def blocks(start):
-  return variants.Blocks(variants.Deterministic(), start, seed=1)
 
 
 def assert_starts(kernel, start, fan_in, fan_out):
@@ -32,47 +27,42 @@ def assert_starts(kernel, start, fan_in, fan_out):
   assert 0.99 * bound < largest <= bound * (1 + 1e-5)
 
 
-def assert_biases(biases, start, fan_in):
+def convolved(start, layer, channels, *arguments):
+  inputs = tf_keras.Input((4, 4, channels))
+  blocks = variants.Blocks(variants.Deterministic(), start, seed=1)
+  outputs = getattr(blocks, layer)(*arguments, inputs)
+  return tf_keras.Model(inputs, outputs)
+
+
+def logistic(start, variant):
+  return models.build(
+    'logistic', variant=variant, input_shape=(200,), num_classes=300,
+    kernel_initializer=start,
+  )  # fmt: skip
+
+
+@pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
+@pytest.mark.parametrize(
+  'build, arguments, fan_in, fan_out',
+  [
+    (logistic, ['deterministic'], 200, 300),
+    (logistic, ['flipout'], 200, 300),
+    # The fans count the pixels of the window, and one channel of a depthwise
+    # convolution.
+    (convolved, ['conv', 20, 500, 3], 9 * 20, 9 * 500),
+    (convolved, ['depthwise', 10_000, 3], 9, 9),
+  ],
+)
+def test_initial_kernels_and_biases_have_the_stated_variance(
+  build, arguments, fan_in, fan_out, start
+):
+  tensors = weights.Variables.of(build(start, *arguments)).mean
+  kernel, biases = (tensor.numpy() for tensor in tensors)
+  assert_starts(kernel, start, fan_in, fan_out)
   if start == 'torch':
     assert_starts(biases, start, fan_in, 1)
   else:
     assert not np.any(biases)
-
-
-@every_start
-@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_initial_kernels_and_biases_have_the_stated_variance(variant, start):
-  model = models.build(
-    'logistic',
-    variant=variant,
-    input_shape=(200,),
-    num_classes=300,
-    kernel_initializer=start,
-  )
-  tensors = weights.Variables.of(model).mean
-  kernel, biases = (tensor.numpy() for tensor in tensors)
-  assert (kernel.size, biases.size) == (200 * 300, 300)
-  assert_starts(kernel, start, 200, 300)
-  assert_biases(biases, start, 200)
-
-
-@every_start
-def test_fans_of_a_convolution_count_the_pixels_of_the_window(start):
-  inputs = tf_keras.Input((4, 4, 20))
-  model = tf_keras.Model(inputs, blocks(start).conv(500, 3, inputs))
-  kernel, bias = model.get_weights()
-  assert_starts(kernel, start, 9 * 20, 9 * 500)
-  assert_biases(bias, start, 9 * 20)
-
-
-@every_start
-def test_fans_of_a_depthwise_convolution_count_one_channel(start):
-  inputs = tf_keras.Input((4, 4, 10_000))
-  model = tf_keras.Model(inputs, blocks(start).depthwise(3, inputs))
-  kernel, bias = model.get_weights()
-  assert kernel.shape == (3, 3, 10_000, 1)
-  assert_starts(kernel, start, 9, 9)
-  assert_biases(bias, start, 9)
 
 
 def test_variants_with_the_same_seed_have_the_same_initial_means():
