@@ -5,7 +5,6 @@ import shutil
 
 import fake
 import pytest
-import site_data
 
 from bfl_tf import analysis, files, run_files, runs
 from bfl_tf.analysis import prediction_sets, risk
@@ -28,7 +27,8 @@ READERS = {
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
   fake.execute(path)
-  prediction_sets.write(path, site_data.sets(10))
+  sets = prediction_sets.PredictionSets((0.9,), {'': (0.5,)}, {'': 9}, 1, 'lac')
+  prediction_sets.write(path, sets)
   risk.write(path, risk.Risk('yes', 0.1, 'platt', {'': (1.0, 0.0)}))
   (path / run_files.TRACKERS).write_text('{"wandb": ["a", 1]}')
   (path / run_files.SITES).mkdir()
