@@ -9,9 +9,10 @@ import toys
 
 import bfl_tf
 from bfl_tf import metrics, models, parts, runs, training
-from bfl_tf.analysis import loading
+from bfl_tf.analysis import loading, uncertainty
 from bfl_tf.methods import langevin
 from bfl_tf.server import pooling
+from experiments.papers.fair import scores
 
 CLIENTS = (range(10), range(10, 50), range(50, 100))
 WEIGHTS = {
@@ -139,6 +140,10 @@ def test_a_loaded_run_predicts_with_its_samples(tmp_path):
     found.epistemic_uncertainty, stored['epistemic_uncertainty']
   )
   assert np.any(found.epistemic_uncertainty > 0)
+  # Unusual examples are detected by the disagreement of the samples.
+  other = uncertainty.OutOfDistribution('near', 'x', 9 * toys.blobs().test.x)
+  detected = scores.detection(toys.blobs(), trained, [other])
+  assert detected['near_epistemic'] != 0.5
   # The fitted temperature is that of the samples, not of the global model.
   held = loading.load_run(tmp_path / 'run').calibration
   fitted = metrics.fit_temperature(trained.predict(held.x).probs, held.y)

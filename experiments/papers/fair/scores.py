@@ -87,8 +87,8 @@ def detection(
 ) -> dict[str, float]:
   """Returns the AUROC of detecting examples of other data sets."""
   rows = uncertainty.subset(len(dataset.test.y), _EXAMPLES)
-  if not isinstance(trained, model.Ensemble):
-    # `replace` also permits a global model with untrained layers.
+  if trained.needs_site and not isinstance(trained, model.Ensemble):
+    # `replace` permits a global model with untrained layers.
     trained = trained.replace(trained.weights)
   inside, found = trained.predict(dataset.test.x[rows]), {}
   for other in others:
