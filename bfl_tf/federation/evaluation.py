@@ -55,7 +55,8 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> RoundScores:
   temperature = _temperature(experiment, result.state, factor) if last else None
   if temperature is not None:
     scores['temperature'] = temperature
-    for prefix, given, labels in () if likelihood.is_numeric else splits:
+  if temperature is not None and not likelihood.is_numeric:
+    for prefix, given, labels in splits:
       of_split = metrics.tempered_scores(
         given.mean, labels, temperature, config.num_bins
       )
