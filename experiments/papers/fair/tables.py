@@ -64,7 +64,7 @@ _TICKS_MB = (1, 2, 5, 10, 20, 50, 100, 200, 400, 800)
 UNIFORM = 2.3
 _TESTED = (
   'accuracy', 'nll', 'ece', 'reference_distance', 'tempered_nll',
-  'tempered_ece',
+  'tempered_ece', 'personal_accuracy', 'personal_nll',
 )  # fmt: skip
 
 
