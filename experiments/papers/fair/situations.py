@@ -2,8 +2,8 @@
 
   python -m experiments.papers.fair.situations results
 
-The rows are those of results/fair and results/imagenet. FedAvg on Fashion-MNIST
-is `fedavg_sgd`, whose NLL is lower than that with Adam.
+The rows are those of results/fair/retuned and results/imagenet, whose values
+were tuned in each setting.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ from experiments.papers.fair import tables
 _MARGIN = 0.01
 _SITUATIONS = {
   'few classes per client, several rounds': (
-    'fair/dirichlet', 'fair/many', 'imagenet/rounds', 'imagenet/rounds_mlp',
+    'fair/retuned/dirichlet', 'imagenet/rounds', 'imagenet/rounds_mlp',
     'imagenet/many',
   ),
   'few classes per client, one round': (
     'imagenet/one_round', 'imagenet/one_round_mlp',
   ),
   'IID data': (
-    'fair/iid', 'imagenet/one_round_iid', 'imagenet/rounds_iid',
+    'fair/retuned/iid', 'imagenet/one_round_iid', 'imagenet/rounds_iid',
   ),
 }  # fmt: skip
 
@@ -43,14 +43,11 @@ def main(paths: Sequence[str]) -> None:
 
 def _rows(folder) -> Iterator[dict[str, str]]:
   """Yields the rows of single runs, with the benchmark in the task's name."""
-  for name in ('fair', 'imagenet'):
+  for name in ('fair/retuned', 'imagenet'):
     text = (folder / name / 'runs.csv').read_text(encoding='utf-8')
     for row in csv.DictReader(text.splitlines()):
-      is_replaced = name == 'fair' and row['method'] == tables.BASE
-      if is_replaced or row.get('ensemble'):
-        continue
-      row['method'] = row['method'].replace('fedavg_sgd', tables.BASE)
-      yield {**row, 'task': f'{name}/{row["task"]}'}
+      if not row.get('ensemble'):
+        yield {**row, 'task': f'{name}/{row["task"]}'}
 
 
 def table(losses: pandas.DataFrame) -> Iterator[str]:
