@@ -2,8 +2,7 @@
 
   python -m experiments.papers.fair.situations results
 
-The rows are those of results/fair/retuned and results/imagenet, whose values
-were tuned in each setting.
+The rows are those of results/fair and results/imagenet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +18,14 @@ from experiments.papers.fair import tables
 _MARGIN = 0.01
 _SITUATIONS = {
   'few classes per client, several rounds': (
-    'fair/retuned/dirichlet', 'imagenet/rounds', 'imagenet/rounds_mlp',
+    'fair/dirichlet', 'imagenet/rounds', 'imagenet/rounds_mlp',
     'imagenet/many',
   ),
   'few classes per client, one round': (
     'imagenet/one_round', 'imagenet/one_round_mlp',
   ),
   'IID data': (
-    'fair/retuned/iid', 'imagenet/one_round_iid', 'imagenet/rounds_iid',
+    'fair/iid', 'imagenet/one_round_iid', 'imagenet/rounds_iid',
   ),
 }  # fmt: skip
 
@@ -43,7 +42,7 @@ def main(paths: Sequence[str]) -> None:
 
 def _rows(folder) -> Iterator[dict[str, str]]:
   """Yields the rows of single runs, with the benchmark in the task's name."""
-  for name in ('fair/retuned', 'imagenet'):
+  for name in ('fair', 'imagenet'):
     text = (folder / name / 'runs.csv').read_text(encoding='utf-8')
     for row in csv.DictReader(text.splitlines()):
       if not row.get('ensemble'):

@@ -1,7 +1,7 @@
 """Tables and figures of a comparison of all methods, from the rows of a study.
 
-  python -m experiments.papers.fair.tables results/fair/retuned
-  python -m experiments.papers.fair.tables results/fair/retuned scaffold
+  python -m experiments.papers.fair.tables results/fair
+  python -m experiments.papers.fair.tables results/fair scaffold
 
 runs.csv and trials.csv in the directory are the tables of `bfl-tf sweep`. Each
 task gets a table of scores and costs, <task>.md. selected.md has the chosen
