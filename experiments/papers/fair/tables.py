@@ -345,8 +345,8 @@ def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
   """Draws NLL by bytes in all rounds, a panel per task.
 
   Labels: FedAvg, and each method with a lower NLL than all methods with as many
-  bytes or fewer. The bytes are those of the seed with most: updates of
-  clients whose training diverges are not counted.
+  bytes or fewer. The number of bytes is the largest over the seeds, because
+  updates of clients whose training diverges are not counted.
   """
   figure = canvas.new_figure((7, 3.2 * len(rows)))
   panels = figure.subplots(len(rows), squeeze=False)[:, 0]
