@@ -56,7 +56,8 @@ _TUNE = flags.DEFINE_multi_string(
   'flag=value|value, flag=log:LOW:HIGH or flag=uniform:LOW:HIGH; '
   'method:flag=... is for one method, optimizer:flag=... for one client '
   'optimizer, and default stands for the ranges that the methods declare. '
-  'client_optimizer=... is for methods that name no optimizer.',
+  'client_optimizer=... is for methods that name no optimizer. The trials.csv '
+  'of another study gives each setting the values chosen there.',
 )
 _TRIALS = flags.DEFINE_integer(
   'trials',
@@ -259,10 +260,10 @@ def _trials(own):
     more = config_lib.read_flagfile(_TRIAL_FLAGFILE.value)
     given = given._replace(fixed={**given.fixed, **more})
   axes = search_space.axes(_TUNE.value, space.configs.values())
-  found = {
-    name: search_space.trials(given, point, axes, _TRIALS.value)
-    for name, point in space.points.items()
-  }
+  found = {}
+  for name, point in space.points.items():
+    before = search_space.chosen_before(_TUNE.value, name)
+    found[name] = search_space.trials(given, point, axes, _TRIALS.value, before)
   typed = [axis for axis in axes if axis.flag in _TUNE.value]
   search_space.check_used(typed, found.values())
   for of in found.values():

@@ -1,9 +1,11 @@
 """Settings of a study, trials of the values to tune, and the best trial."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+import csv
 import itertools
 import math
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,7 +185,8 @@ def axes(
   """Returns the axes of flags such as `fedavg:client_learning_rate=0.1|0.3`.
 
   Ranges are `log:LOW:HIGH` or `uniform:LOW:HIGH`. The text `default` stands for
-  the default ranges of the methods of the configs.
+  the default ranges of the methods of the configs. Texts that end with `.csv`
+  have no axis: see `chosen_before`.
 
   Raises:
     ValueError: A flag is wrong, or its values belong to the task: a score
@@ -198,7 +201,7 @@ def axes(
         for name in filter(None, named)
         for key, values in named_method.read(name).tune.items()
       ]
-    else:
+    elif not text.endswith('.csv'):
       found.append(_axis(text))
   return found
 
@@ -262,12 +265,14 @@ def trials(
   point: Mapping[str, str],
   every: Sequence[Axis],
   number: int,
+  before: Mapping[str, str] | None = None,
 ) -> dict[str, Trial]:
   """Returns the trials of a setting, by their tuned values.
 
   They are all combinations of listed values. With ranges, the `number` of
   draws is divided equally over these combinations, and each has at least one.
-  Settings that a combination does not select are left out.
+  Settings that a combination does not select are left out. All trials have the
+  values of `before`, unless an axis replaces them.
   """
 
   def trial(chosen):
@@ -281,7 +286,7 @@ def trials(
     every = itertools.product(*options)
     return dict(trial({**start.values, **dict(each)}) for each in every)
 
-  start = Trial({}, given.config(point)[0])
+  _, start = trial(before or {})
   mine = axes_of(start.config, every)
   starts: dict[str, Trial] = {}
   # Other axes may depend on the optimizer.
@@ -298,6 +303,29 @@ def trials(
       found |= [trial({**start.values, **drawn})]
     if not ranges:
       found[name] = start
+  return found
+
+
+def chosen_before(texts: Sequence[str], name: str) -> dict[str, str]:
+  """Returns the values that other studies chose for a setting of this name.
+
+  Args:
+    texts: Values of --tune. Those that end with `.csv` are tables of trials.
+  """
+  found: dict[str, str] = {}
+  paths = [text for text in texts if text.endswith('.csv')]
+  for path in paths:
+    with open(path, newline='', encoding='utf-8') as file:
+      for row in csv.DictReader(file):
+        is_same = {*row.get('setting', '').split(',')} == {*name.split(',')}
+        if is_same and row.get('chosen_by'):
+          pairs = re.split(r',(?=[\w.]+=)', row['values'])
+          found = dict(pair.split('=', 1) for pair in pairs)
+  if paths and not found:
+    raise ValueError(
+      f'--tune={paths[-1]} has no chosen row of the setting {name}: give the '
+      'flags of --grid of the study that wrote it.'
+    )
   return found
 
 

@@ -97,6 +97,24 @@ def test_axes_of_a_method_replace_others_and_unused_settings_are_left_out():
   assert [*trials('default', method='fedavg')] == ['all']
 
 
+def test_a_setting_takes_the_values_that_another_study_chose(tmp_path):
+  path = tmp_path / 'trials.csv'
+  path.write_text(
+    'setting,values,seed,chosen_by\n'
+    '"task=a,method=fedavg","client_optimizer=adam,client_learning_rate=1",0,\n'
+    '"task=a,method=fedavg","client_optimizer=sgd,client_learning_rate=2",0,x\n'
+    '"task=b,method=fedavg","client_optimizer=adam,client_learning_rate=3",0,x\n'
+  )
+  texts = [str(path), 'batch_size=8']
+  before = search_space.chosen_before(texts, 'method=fedavg,task=a')
+  given = search_space.GivenFlags({})
+  axes = search_space.axes(texts, ())
+  (name,) = search_space.trials(given, {'method': 'fedavg'}, axes, 8, before)
+  assert name == 'client_optimizer=sgd,client_learning_rate=2,batch_size=8'
+  with pytest.raises(ValueError, match='no chosen row'):
+    search_space.chosen_before(texts, 'method=fedavg,task=c')
+
+
 @pytest.mark.parametrize(
   ('value', 'tried', 'expected'),
   [
