@@ -103,3 +103,11 @@ def test_the_score_of_sets_replaces_no_score_of_all_examples():
   found = scores._sets(toys.blobs(), np.full([60, 3], 1 / 3, np.float32))
   assert found['size_0.9'] == 3 and found['coverage_0.9'] == 1
   assert not {'accuracy', 'nll', 'ece', 'num_examples'} & {*found}
+
+
+def test_differences_from_the_baseline_are_means_over_common_seeds():
+  rows = _rows(fedavg=['0.5', '0.7', '9'], a=['0.4', '0.2'])
+  _, _, first, last = tables.table(rows, {'nll': tables.SCORES['nll']})
+  # The differences -0.1 and -0.5 have the standard deviation 0.4 / sqrt(2).
+  assert first == '| a | 0.300 ± 0.100 | -0.300 ± 0.200 |'
+  assert last.endswith(' | - |')

@@ -68,6 +68,10 @@ _TESTED = (
 )  # fmt: skip
 
 
+# Losses whose differences from the baseline are shown.
+_LOSSES = ('nll', 'tempered_nll', 'personal_nll')
+
+
 def main(paths: Sequence[str]) -> None:
   """Writes the tables and figures, and prints the tables."""
   if not 1 <= len(paths) <= 2:
@@ -171,8 +175,11 @@ def table(
 ) -> Iterator[str]:
   """Yields the lines of a table, one row per method, the lowest NLL first."""
   shown = [name for name in columns if any(row.get(name) for row in rows)]
-  headers = (columns[name][0] for name in shown)
-  yield from _lines(headers, _cells(rows, columns, shown, base))
+  has_base = any(row['method'] == base for row in rows)
+  more = [name for name in _LOSSES if name in shown and has_base]
+  headers = [columns[name][0] for name in shown]
+  headers += [f'{columns[name][0]}, minus {base}' for name in more]
+  yield from _lines(headers, _cells(rows, columns, shown, base, more))
 
 
 def overview(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
@@ -212,11 +219,12 @@ def _lines(headers, cells):
     yield f'| {method} | {" | ".join(row)} |'
 
 
-def _cells(rows, columns, shown, base=BASE) -> dict[str, list[str]]:
+def _cells(rows, columns, shown, base=BASE, more=()) -> dict[str, list[str]]:
   """Returns the cells of each method, the lowest NLL first.
 
   Tested scores have a standard error. An asterisk marks a significant
-  difference from the baseline, as in `bfl-tf compare`.
+  difference from the baseline, as in `bfl-tf compare`. The last cells are the
+  mean paired differences of the scores `more` from the baseline.
   """
   by_method: dict[str, groups.Group] = {}
   for row in rows:
@@ -232,6 +240,7 @@ def _cells(rows, columns, shown, base=BASE) -> dict[str, list[str]]:
     found.setdefault(line['setting'], {})[line['score']] = line
   return {
     method: [_cell(found[method][name], columns[name]) for name in shown]
+    + [_difference(found[method][name]) for name in more]
     for method in sorted(found, key=lambda name: _loss(found[name]['nll']))
   }
 
@@ -252,6 +261,13 @@ def _cell(line, column) -> str:
   missing = line['seeds'] - line['n']
   text += f' ({missing} failed)' if missing else ''
   return text + '*' * bool(line.get('significant'))
+
+
+def _difference(line) -> str:
+  mean, error = line['difference'], line['difference_standard_error']
+  if mean is None:
+    return '-'
+  return f'{mean:+.3f}' + (f' ± {error:.3f}' if error is not None else '')
 
 
 def losses(rows: Sequence[Row]) -> pandas.DataFrame:
