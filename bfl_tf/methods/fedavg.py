@@ -3,8 +3,17 @@
 References:
   H. B. McMahan et al. Communication-efficient learning of deep networks from
   decentralized data. AISTATS 2017.
+  G. Huang et al. Snapshot ensembles: train 1, get M for free. ICLR 2017.
 """
 
 from bfl_tf.methods.method import Method
+from bfl_tf.server import KeepSamples
 
 fedavg = Method(help=__doc__)
+
+fedavg_snapshots = Method(
+  (KeepSamples(number=5, burn_in=0.5),),
+  predictor='chain',
+  help='FedAvg that averages the predictions of the global models of its last '
+  'rounds, similar to snapshot ensembles (Huang et al. 2017).',
+)
