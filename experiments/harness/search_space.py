@@ -312,7 +312,7 @@ def chosen_before(texts: Sequence[str], name: str) -> dict[str, str]:
   Args:
     texts: Values of --tune. Those that end with `.csv` are tables of trials.
   """
-  found: dict[str, str] = {}
+  found = None
   paths = [text for text in texts if text.endswith('.csv')]
   for path in paths:
     with open(path, newline='', encoding='utf-8') as file:
@@ -320,13 +320,14 @@ def chosen_before(texts: Sequence[str], name: str) -> dict[str, str]:
         is_same = {*row.get('setting', '').split(',')} == {*name.split(',')}
         if is_same and row.get('chosen_by'):
           pairs = re.split(r',(?=[\w.]+=)', row['values'])
-          found = dict(pair.split('=', 1) for pair in pairs)
-  if paths and not found:
+          # Without a tuned value, the text is `all`.
+          found = dict(pair.split('=', 1) for pair in pairs if '=' in pair)
+  if paths and found is None:
     raise ValueError(
       f'--tune={paths[-1]} has no chosen row of the setting {name}: give the '
       'flags of --grid of the study that wrote it.'
     )
-  return found
+  return found or {}
 
 
 def check_used(

@@ -103,7 +103,7 @@ def test_a_setting_takes_the_values_that_another_study_chose(tmp_path):
     'setting,values,seed,chosen_by\n'
     '"task=a,method=fedavg","client_optimizer=adam,client_learning_rate=1",0,\n'
     '"task=a,method=fedavg","client_optimizer=sgd,client_learning_rate=2",0,x\n'
-    '"task=b,method=fedavg","client_optimizer=adam,client_learning_rate=3",0,x\n'
+    '"task=b,method=fedavg",all,0,x\n'
   )
   texts = [str(path), 'batch_size=8']
   before = search_space.chosen_before(texts, 'method=fedavg,task=a')
@@ -111,6 +111,7 @@ def test_a_setting_takes_the_values_that_another_study_chose(tmp_path):
   axes = search_space.axes(texts, ())
   (name,) = search_space.trials(given, {'method': 'fedavg'}, axes, 8, before)
   assert name == 'client_optimizer=sgd,client_learning_rate=2,batch_size=8'
+  assert not search_space.chosen_before(texts, 'method=fedavg,task=b')
   with pytest.raises(ValueError, match='no chosen row'):
     search_space.chosen_before(texts, 'method=fedavg,task=c')
 
