@@ -14,6 +14,7 @@ fedavg = Method(help=__doc__)
 fedavg_snapshots = Method(
   (KeepSamples(number=5, burn_in=0.5),),
   predictor='chain',
-  help='FedAvg that averages the predictions of the global models of its last '
-  'rounds, similar to snapshot ensembles (Huang et al. 2017).',
+  help='FedAvg that averages the predictions of five global models, evenly '
+  'spread over the second half of the rounds, similar to snapshot ensembles '
+  '(Huang et al. 2017).',
 )

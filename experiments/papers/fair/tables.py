@@ -175,8 +175,12 @@ def table(
 ) -> Iterator[str]:
   """Yields the lines of a table, one row per method, the lowest NLL first."""
   shown = [name for name in columns if any(row.get(name) for row in rows)]
-  has_base = any(row['method'] == base for row in rows)
-  more = [name for name in _LOSSES if name in shown and has_base]
+  of_base = [row for row in rows if row['method'] == base]
+  more = [
+    name
+    for name in _LOSSES
+    if name in shown and any(row.get(name) for row in of_base)
+  ]
   headers = [columns[name][0] for name in shown]
   headers += [f'{columns[name][0]}, minus {base}' for name in more]
   yield from _lines(headers, _cells(rows, columns, shown, base, more))
