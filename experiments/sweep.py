@@ -57,7 +57,8 @@ _TUNE = flags.DEFINE_multi_string(
   'method:flag=... is for one method, optimizer:flag=... for one client '
   'optimizer, and default stands for the ranges that the methods declare. '
   'client_optimizer=... is for methods that name no optimizer. The trials.csv '
-  'of another study gives each setting the values chosen there.',
+  'of another study gives each setting the values chosen there; a later file '
+  'replaces them.',
 )
 _TRIALS = flags.DEFINE_integer(
   'trials',
@@ -260,10 +261,21 @@ def _trials(own):
     more = config_lib.read_flagfile(_TRIAL_FLAGFILE.value)
     given = given._replace(fixed={**given.fixed, **more})
   axes = search_space.axes(_TUNE.value, space.configs.values())
+  paths = [text for text in _TUNE.value if text.endswith('.csv')]
+  others = [study_table.StudyTable(pathlib.Path(path)) for path in paths]
   found = {}
   for name, point in space.points.items():
-    before = search_space.chosen_before(_TUNE.value, name)
-    found[name] = search_space.trials(given, point, axes, _TRIALS.value, before)
+    chosen = [
+      values for other in others if (values := other.chosen(name)) is not None
+    ]
+    if paths and not chosen:
+      raise ValueError(
+        f'--tune={paths[-1]} has no chosen values of {name}: name the '
+        'trials.csv of a study with this setting.'
+      )
+    found[name] = search_space.trials(
+      given, point, axes, _TRIALS.value, *chosen[-1:]
+    )
   typed = [axis for axis in axes if axis.flag in _TUNE.value]
   search_space.check_used(typed, found.values())
   for of in found.values():

@@ -1,11 +1,9 @@
 """Settings of a study, trials of the values to tune, and the best trial."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-import csv
 import itertools
 import math
 import pathlib
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,8 +183,8 @@ def axes(
   """Returns the axes of flags such as `fedavg:client_learning_rate=0.1|0.3`.
 
   Ranges are `log:LOW:HIGH` or `uniform:LOW:HIGH`. The text `default` stands for
-  the default ranges of the methods of the configs. Texts that end with `.csv`
-  have no axis: see `chosen_before`.
+  the default ranges of the methods of the configs. Tables of trials, `*.csv`,
+  have no axis.
 
   Raises:
     ValueError: A flag is wrong, or its values belong to the task: a score
@@ -304,30 +302,6 @@ def trials(
     if not ranges:
       found[name] = start
   return found
-
-
-def chosen_before(texts: Sequence[str], name: str) -> dict[str, str]:
-  """Returns the values that other studies chose for a setting of this name.
-
-  Args:
-    texts: Values of --tune. Those that end with `.csv` are tables of trials.
-  """
-  found = None
-  paths = [text for text in texts if text.endswith('.csv')]
-  for path in paths:
-    with open(path, newline='', encoding='utf-8') as file:
-      for row in csv.DictReader(file):
-        is_same = {*row.get('setting', '').split(',')} == {*name.split(',')}
-        if is_same and row.get('chosen_by'):
-          pairs = re.split(r',(?=[\w.]+=)', row['values'])
-          # Without a tuned value, the text is `all`.
-          found = dict(pair.split('=', 1) for pair in pairs if '=' in pair)
-  if paths and found is None:
-    raise ValueError(
-      f'--tune={paths[-1]} has no chosen row of the setting {name}: give the '
-      'flags of --grid of the study that wrote it.'
-    )
-  return found or {}
 
 
 def check_used(

@@ -15,6 +15,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import re
 import subprocess
 from typing import Any
 
@@ -100,6 +101,16 @@ class StudyTable:
       **dict(zip(_KEY, place)), **axes, **scores, **texts,
       'flags': _digest(run.config), 'commit': commit,
     }  # fmt: skip
+
+  def chosen(self, name: str) -> dict[str, str] | None:
+    """Returns the tuned values that a score chose for a setting, if any."""
+    wanted, *_ = _key(name, '', '')
+    for (setting, *_), row in self._rows.items():
+      if setting == wanted and row.get('chosen_by'):
+        # Without a tuned value, the text is `all`.
+        pairs = re.split(r',(?=[\w.]+=)', row['values'])
+        return dict(pair.split('=', 1) for pair in pairs if '=' in pair)
+    return None
 
   def write(self) -> None:
     """Writes all rows."""

@@ -105,15 +105,14 @@ def test_a_setting_takes_the_values_that_another_study_chose(tmp_path):
     '"task=a,method=fedavg","client_optimizer=sgd,client_learning_rate=2",0,x\n'
     '"task=b,method=fedavg",all,0,x\n'
   )
-  texts = [str(path), 'batch_size=8']
-  before = search_space.chosen_before(texts, 'method=fedavg,task=a')
+  table = study_table.StudyTable(path)
+  before = table.chosen('method=fedavg,task=a')
   given = search_space.GivenFlags({})
-  axes = search_space.axes(texts, ())
+  axes = search_space.axes([str(path), 'batch_size=8'], ())
   (name,) = search_space.trials(given, {'method': 'fedavg'}, axes, 8, before)
   assert name == 'client_optimizer=sgd,client_learning_rate=2,batch_size=8'
-  assert not search_space.chosen_before(texts, 'method=fedavg,task=b')
-  with pytest.raises(ValueError, match='no chosen row'):
-    search_space.chosen_before(texts, 'method=fedavg,task=c')
+  assert table.chosen('method=fedavg,task=b') == {}
+  assert table.chosen('method=fedavg,task=c') is None
 
 
 @pytest.mark.parametrize(

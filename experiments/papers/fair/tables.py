@@ -66,8 +66,6 @@ _TESTED = (
   'accuracy', 'nll', 'ece', 'reference_distance', 'tempered_nll',
   'tempered_ece', 'personal_accuracy', 'personal_nll',
 )  # fmt: skip
-
-
 # Losses whose differences from the baseline are shown.
 _LOSSES = ('nll', 'tempered_nll', 'personal_nll')
 
