@@ -19,6 +19,8 @@ import re
 import subprocess
 from typing import Any
 
+import filelock
+
 from bfl_tf import run_files, version
 from bfl_tf.runs import groups, study, tables
 
@@ -31,14 +33,8 @@ class StudyTable:
   """A table of runs, in a .csv file that need not exist."""
 
   def __init__(self, path: pathlib.Path):
-    self._path, self._rows = path, dict[tuple, dict[str, Any]]()
-    if not path.exists():
-      return
-    with path.open(newline='', encoding='utf-8') as file:
-      for row in csv.DictReader(file):
-        if not {*_KEY} <= row.keys():
-          raise ValueError(f'{path} has not the columns {", ".join(_KEY)}.')
-        self._rows[_key(*(row[name] for name in _KEY))] = row
+    self._path, self._rows = path, _read(path)
+    self._added = dict[tuple, dict[str, Any]]()
 
   def scores(self, run: study.Point) -> dict[str, float] | None:
     """Returns the scores of a run; None if it has none or failed.
@@ -97,7 +93,7 @@ class StudyTable:
     key = _key(*place)
     if self.scores(run) is not None:
       commit = self._rows[key].get('commit') or ''
-    self._rows[key] = {
+    self._rows[key] = self._added[key] = {
       **dict(zip(_KEY, place)), **axes, **scores, **texts,
       'flags': _digest(run.config), 'commit': commit,
     }  # fmt: skip
@@ -113,10 +109,23 @@ class StudyTable:
     return None
 
   def write(self) -> None:
-    """Writes all rows."""
+    """Adds the new rows to the file, which other processes also write."""
     if self._rows:
       self._path.parent.mkdir(parents=True, exist_ok=True)
-      tables.write_csv(self._path, [*self._rows.values()])
+      with filelock.FileLock(self._path.with_name(f'.{self._path.name}.lock')):
+        self._rows = _read(self._path) | self._added
+        tables.write_csv(self._path, [*self._rows.values()])
+
+
+def _read(path):
+  """Returns the rows of a file, which need not exist, by their place."""
+  if not path.exists():
+    return {}
+  with path.open(newline='', encoding='utf-8') as file:
+    rows: list[dict[str, Any]] = [*csv.DictReader(file)]
+  if not all({*_KEY} <= row.keys() for row in rows):
+    raise ValueError(f'{path} has not the columns {", ".join(_KEY)}.')
+  return {_key(*(row[name] for name in _KEY)): row for row in rows}
 
 
 def _place(run):

@@ -248,6 +248,17 @@ def test_a_run_with_a_row_needs_no_directory(tmp_path, path):
   assert path.read_text('utf-8') == before
 
 
+def test_two_commands_write_one_table(tmp_path):
+  root = tmp_path / 'new'
+  both = [study_table.StudyTable(root / 'runs.csv') for _ in range(2)]
+  for seed, table in enumerate(both):
+    table.add(_run(tmp_path, seed), {'nll': seed / 2}, {})
+    table.write()
+  read = study_table.StudyTable(root / 'runs.csv')
+  nlls = [read.scores(_run(tmp_path, seed)) for seed in range(2)]
+  assert nlls == [{'nll': 0.0}, {'nll': 0.5}]
+
+
 def test_a_row_of_other_flags_is_an_error_and_one_by_hand_is_not(
   tmp_path, path
 ):
