@@ -67,6 +67,13 @@ _TRIALS = flags.DEFINE_integer(
   'are divided over the combinations of listed values.',
   lower_bound=1,
 )
+_EXTEND = flags.DEFINE_boolean(
+  'extend_rates',
+  False,
+  'Add three trials beyond the best --client_learning_rate, if it is the '
+  'lowest or highest of three or more, and choose again. Their rates are 1/2, '
+  '1/4 and 1/8 of it, or 2, 4 and 8 times it.',
+)
 _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
   '',
@@ -218,6 +225,8 @@ def main() -> int:
         place: runs for place, runs in tried.items() if place[0] in points
       }
       failed = _run(tried, own, 'trials')
+      if _EXTEND.value and (further := _further(own, tried, trials)):
+        failed += _run(further, own, 'further trials')
       points = _choose(own, tried, trials)
       for name in trials.keys() - points.keys():
         rows[name].failures = {0: 'no trial has all its seeds'}
@@ -256,10 +265,7 @@ def _trials(own):
         'give the flags to choose with --tune in place of --grid.'
       )
     return {}
-  given, space = own.given, own.space
-  if _TRIAL_FLAGFILE.value:
-    more = config_lib.read_flagfile(_TRIAL_FLAGFILE.value)
-    given = given._replace(fixed={**given.fixed, **more})
+  given, space = _given_to_trials(own), own.space
   axes = search_space.axes(_TUNE.value, space.configs.values())
   paths = [text for text in _TUNE.value if text.endswith('.csv')]
   others = [study_table.StudyTable(pathlib.Path(path)) for path in paths]
@@ -283,6 +289,13 @@ def _trials(own):
       config = next(iter(of.values())).config
       search_space.check_choice(_score(config), config)
   return found
+
+
+def _given_to_trials(own):
+  if not _TRIAL_FLAGFILE.value:
+    return own.given
+  more = config_lib.read_flagfile(_TRIAL_FLAGFILE.value)
+  return own.given._replace(fixed={**own.given.fixed, **more})
 
 
 def _trial(config):
@@ -378,6 +391,28 @@ def _write_ensemble(run, own):
     own.final.add(several, several.scores, axes)
 
 
+def _further(own, tried, trials):
+  """Adds trials beyond chosen rates at an end, and returns their runs."""
+  further, given = {}, _given_to_trials(own)
+  for name in dict.fromkeys(name for name, _ in tried):
+    of = trials[name]
+    if (best := _best(own, name, tried, of)) is None:
+      continue
+    point = own.space.points[name]
+    more = search_space.beyond(given, point, of[best[0]], of.values())
+    trials[name] = of | more
+    for values, trial in more.items():
+      config = _trial(trial.config)
+      further[name, values] = own.points(name, values, config, own.tried)
+  tried |= further
+  return further
+
+
+def _best(own, name, tried, trials):
+  runs = {values: tried[name, values] for values in trials}
+  return search_space.best(runs, _score(own.space.configs[name]))
+
+
 def _choose(own, tried, trials):
   """Returns the final runs with the values of the best trial, by setting."""
   points = {}
@@ -386,26 +421,22 @@ def _choose(own, tried, trials):
     if (name, next(iter(of))) not in tried:
       points[name] = own.chosen(name, *next(iter(of.items())), own.final)
       continue
-    score = _score(own.space.configs[name])
-    best = search_space.best({v: tried[name, v] for v in of}, score)
-    if best is None:
+    if (best := _best(own, name, tried, of)) is None:
       continue
     values, mean = best
+    score = _score(own.space.configs[name])
     points[name] = own.chosen(
       name, values, of[values], own.final, tried[name, values]
     )
     for run in tried[name, values]:
       own.tried.record(run, own.axes_of(name), chosen_by=score)
     print(f'chosen for {name} by {score} ({metrics.as_text(mean)}): {values}')
-    optimizer = of[values].config.client_optimizer
-    alike = [t for t in of.values() if t.config.client_optimizer == optimizer]
     for axis in search_space.axes_of(of[values].config, axes):
-      each = [t.values[axis.key] for t in alike if axis.key in t.values]
-      value = of[values].values.get(axis.key, '')
-      if place := search_space.end(value, each):
+      if place := search_space.end(axis.key, of[values], of.values()):
+        value = of[values].values[axis.key]
         print(
-          f'warning: {name}: the chosen --{axis.key}={value} is the {place} of '
-          f'{len(each)} values: extend --tune={axis.flag}, or raise --trials'
+          f'warning: {name}: the chosen --{axis.key}={value} is the {place} '
+          f'value: extend --tune={axis.flag}, or raise --trials'
         )
   own.tried.write()
   return points

@@ -28,6 +28,7 @@ MOST |= {
   for name in personal.SCORES
 }
 _OPTIMIZER = 'client_optimizer'
+_RATE = 'client_learning_rate'
 _OF_OPTIMIZER = frozenset({_OPTIMIZER, *training.OPTIMIZERS})
 
 
@@ -73,17 +74,6 @@ class Axis(NamedTuple):
     declared = known().get(self.key)
     is_whole = declared is not None and declared.kind is int
     return str(round(value)) if is_whole else f'{value:.4g}'
-
-
-def end(text: str, tried: Collection[str]) -> str:
-  """Returns `lowest` or `highest` if a value is an end of those tried."""
-  try:
-    value, numbers = float(text), sorted({float(each) for each in tried})
-  except ValueError:
-    return ''  # A text has no order.
-  if len(numbers) < 3:
-    return ''
-  return {numbers[0]: 'lowest', numbers[-1]: 'highest'}.get(value, '')
 
 
 class Trial(NamedTuple):
@@ -274,9 +264,7 @@ def trials(
   """
 
   def trial(chosen):
-    made, here = given.config({**point, **chosen})
-    values = {key: text for key, text in chosen.items() if key in here}
-    return _name(values), Trial(values, made)
+    return _trial(given, point, chosen)
 
   def listed(start, axes):
     """Returns the trials with each combination of the values of axes."""
@@ -302,6 +290,44 @@ def trials(
     if not ranges:
       found[name] = start
   return found
+
+
+def _trial(given, point, chosen):
+  made, here = given.config({**point, **chosen})
+  values = {key: text for key, text in chosen.items() if key in here}
+  return _name(values), Trial(values, made)
+
+
+def end(key: str, best: Trial, every: Iterable[Trial]) -> str:
+  """Returns `lowest` or `highest` if the best trial has an end of the values.
+
+  They are the numbers of trials with the same optimizer, at least three.
+  """
+  optimizer = best.config.client_optimizer
+  alike = [t for t in every if t.config.client_optimizer == optimizer]
+  tried = [t.values[key] for t in alike if key in t.values]
+  try:
+    value, numbers = float(best.values[key]), sorted({*map(float, tried)})
+  except (KeyError, ValueError):
+    return ''  # A text has no order.
+  if len(numbers) < 3:
+    return ''
+  return {numbers[0]: 'lowest', numbers[-1]: 'highest'}.get(value, '')
+
+
+def beyond(
+  given: GivenFlags,
+  point: Mapping[str, str],
+  best: Trial,
+  every: Iterable[Trial],
+) -> dict[str, Trial]:
+  """Returns three trials with rates beyond that of the best one, at an end."""
+  place = end(_RATE, best, every)
+  factors = {'lowest': (0.5, 0.25, 0.125), 'highest': (2, 4, 8)}.get(place, ())
+  return dict(
+    _trial(given, point, {**best.values, _RATE: f'{rate:.4g}'})
+    for rate in (float(best.values[_RATE]) * each for each in factors)
+  )
 
 
 def check_used(

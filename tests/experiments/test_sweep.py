@@ -18,7 +18,10 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   folder = tmp_path / 'study'
   small = [*_SMALL, f'--output_dir={folder}']
   more = ['--seeds=0,1', '--baseline=pooling=nwa']
-  tuned = ['--tune=client_learning_rate=0.001|0.003|0.01', '--ensemble=2']
+  tuned = [
+    '--tune=client_learning_rate=0.001|0.003|0.01', '--extend_rates',
+    '--ensemble=2',
+  ]  # fmt: skip
   bad = (
     '--choose_by=validation_nll', '--tune=model=mlp|logistic',
     '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
@@ -46,7 +49,7 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   assert '4 runs, 2 of them finished' in more_out
   assert {path.name for path in folder.iterdir()} == {
     'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
-    'runs.csv', 'risk_coverage.png', 'risk_coverage.pdf',
+    'runs.csv', '.runs.csv.lock', 'risk_coverage.png', 'risk_coverage.pdf',
   }  # fmt: skip
   rows = toys.table(folder / 'compared.csv')
   assert [row['score'] for row in rows[::2]] == ['accuracy', 'nll']
@@ -54,7 +57,8 @@ def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   # Each setting has the values of its best trial, and trains on all examples.
   assert tuned_out.count('chosen for pooling=') == 2
   trials = toys.table(tmp_path / 'tuned/trials.csv')
-  assert len(trials) == 6
+  # The highest rate of three was the best one.
+  assert len(trials) == 12
   for rule in ('nwa', 'lp'):
     own = [row for row in trials if row['pooling'] == rule]
     best = min(own, key=lambda row: float(row['validation_nll']))

@@ -115,15 +115,24 @@ def test_a_setting_takes_the_values_that_another_study_chose(tmp_path):
   assert table.chosen('method=fedavg,task=c') is None
 
 
-@pytest.mark.parametrize(
-  ('value', 'tried', 'expected'),
-  [
-    ('3', '123', 'highest'), ('1', '123', 'lowest'), ('2', '123', ''),
-    ('2', '12', ''), ('lp', ['nwa', 'ws', 'lp'], ''),
-  ],
-)  # fmt: skip
-def test_a_chosen_value_at_an_end_is_found(value, tried, expected):
-  assert search_space.end(value, tried) == expected
+def test_trials_continue_beyond_an_end_of_the_rates():
+  of = trials('client_optimizer=adam|sgd', 'client_learning_rate=0.1|0.2|0.4')
+  given, every = search_space.GivenFlags({}), [*of.values()]
+
+  def more(best):
+    found = search_space.beyond(given, {}, best, every).values()
+    rates = [trial.config.client_learning_rate for trial in found]
+    optimizers = {trial.config.client_optimizer for trial in found}
+    return rates, optimizers
+
+  lowest, inside, highest = every[3:]
+  assert more(lowest) == ([0.05, 0.025, 0.0125], {'sgd'})
+  assert more(inside) == ([], set())
+  assert more(highest) == ([0.8, 1.6, 3.2], {'sgd'})
+  # Two values, and texts, have no ends to extend.
+  assert not search_space.end('client_learning_rate', every[0], every[:2])
+  of = trials('pooling=nwa|ws|lp').values()
+  assert not any(search_space.end('pooling', each, of) for each in of)
 
 
 @pytest.mark.parametrize(
