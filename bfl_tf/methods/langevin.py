@@ -87,13 +87,10 @@ class Langevin(Local):
     return mean + tf.sqrt(2.0 * rate * self.temperature) * noise, carry
 
 
-_CHAIN = (
-  Langevin(prior_scale=1.0, temperature=1.0),
-  KeepSamples(number=10, burn_in=0.5),
-)
+_LANGEVIN = Langevin(prior_scale=1.0, temperature=1.0)
 
 fa_ld = Method(
-  _CHAIN,
+  (_LANGEVIN, KeepSamples(number=5, burn_in=0.5)),
   optimizer=training.SGD(),
   learning_rate=0.1,
   predictor='chain',
@@ -106,7 +103,7 @@ fa_ld = Method(
 )
 
 dsgld = Method(
-  _CHAIN,
+  (_LANGEVIN, KeepSamples(number=10, burn_in=0.5)),
   optimizer=training.SGD(),
   learning_rate=0.1,
   weighting=pooling.Equal(),
