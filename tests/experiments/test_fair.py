@@ -46,9 +46,6 @@ def test_statistics_of_rankings_by_hand():
   rows = _rows(a=['1', '1', '1'], b=['2', '2', '3'], c=['3', '3', '2'])
   found = tables.agreement(tables.losses(rows))
   assert found == pytest.approx(12 * 14 / (9 * 24))
-  # Demsar, section 3.2.2: four methods on 14 data sets.
-  found = tables.critical_difference(4, 14)
-  assert found == pytest.approx(1.25, abs=0.005)
 
 
 def test_chains_predict_like_samples_of_a_nearly_gaussian_posterior(

@@ -1,11 +1,11 @@
-"""Tables and figures of a comparison of all methods, from the rows of a study.
+"""Tables and a figure of a comparison of all methods, from the rows of a study.
 
   python -m experiments.papers.fair.tables results/fair
   python -m experiments.papers.fair.tables results/fair scaffold
 
 runs.csv and trials.csv in the directory are the tables of `bfl-tf sweep`. Each
 task gets a table of scores and costs, <task>.md. selected.md has the chosen
-values; ranks.png and bytes.png are figures. With the name of a baseline, the
+values; bytes.png is a figure. With the name of a baseline, the
 command needs no trials.csv and writes nothing. It prints the scores with tests
 against this baseline.
 """
@@ -22,7 +22,7 @@ import pandas
 
 from bfl_tf import files
 from bfl_tf.plots import canvas
-from bfl_tf.runs import comparison, groups, significance
+from bfl_tf.runs import comparison, groups
 from experiments import command_line
 
 _RATE = 'client_learning_rate'
@@ -71,7 +71,7 @@ _LOSSES = ('nll', 'tempered_nll', 'personal_nll')
 
 
 def main(paths: Sequence[str]) -> None:
-  """Writes the tables and figures, and prints the tables."""
+  """Writes the tables and the figure, and prints the tables."""
   if not 1 <= len(paths) <= 2:
     command_line.fail('name the directory of runs.csv and trials.csv.')
   folder, base = pathlib.Path(paths[0]), [*paths, BASE][1]
@@ -95,14 +95,12 @@ def main(paths: Sequence[str]) -> None:
   trials = _rows(folder / 'trials.csv')
   lines = [*_selected(trials)]
   files.write_text(folder / 'selected.md', '\n'.join(lines) + '\n')
-  print(*_ends(trials), '', sep='\n')
   # Tasks of a few methods, such as centralized training, are not ranked.
   names = {task: {r['method'] for r in rows} for task, rows in by_task.items()}
   number = len(set().union(*names.values()))
   by_task = {k: r for k, r in by_task.items() if len(names[k]) > number / 2}
   every = [row for rows in by_task.values() for row in rows]
-  print(*overview(by_task), '', *agreements(every), *better(every), sep='\n')
-  draw_ranks(every).savefig(folder / 'ranks.png')
+  print(*overview(by_task), '', *agreements(every), sep='\n')
   draw_bytes(by_task).savefig(folder / 'bytes.png')
 
 
@@ -132,17 +130,6 @@ def _selected(rows) -> Iterator[str]:
       _place(best, of), str(good), *[best.get(factor, '')] * has_factor,
     ]  # fmt: skip
     yield f'| {" | ".join(cells)} |'
-
-
-def _ends(rows) -> Iterator[str]:
-  """Yields how many methods of a task chose an end of their rates."""
-  found: dict[str, list[str]] = {}
-  for best in (row for row in rows if row['chosen_by']):
-    of = [row for row in rows if row['setting'] == best['setting']]
-    found.setdefault(best['task'], []).append(_place(best, of))
-  for task, places in found.items():
-    counts = [f'{places.count(end)} the {end}' for end in ('highest', 'lowest')]
-    yield f'{task}, rates of {len(places)} methods: {", ".join(counts)} tried'
 
 
 def _place(best, trials) -> str:
@@ -305,58 +292,6 @@ def agreements(rows: Sequence[Row]) -> Iterator[str]:
     of = [agreement(part.T) for _, part in every.T.groupby(level=level)]
     values = ', '.join(f'{value:.2f}' for value in of)
     yield f"Kendall's W over the {name}, {len(every)} methods: {values}"
-
-
-def better(rows: Sequence[Row]) -> Iterator[str]:
-  """Yields which methods have a significantly better mean rank than FedAvg.
-
-  The first line is over all tasks, and each further one leaves out a task.
-  Nemenyi's test counts the pairs of a task and a seed as independent.
-  """
-  for left_out in ('', *dict.fromkeys(row['task'] for row in rows)):
-    ranks = losses([r for r in rows if r['task'] != left_out]).rank()
-    means = ranks.mean(axis=1)
-    bound = means.get(BASE, math.nan) - critical_difference(*ranks.shape)
-    names = ', '.join(means.index[means < bound]) or 'none'
-    where = f'without {left_out}' if left_out else 'all tasks'
-    yield f'mean rank significantly better than FedAvg, {where}: {names}'
-
-
-def critical_difference(num_methods: int, num_rankings: int) -> float:
-  """Returns Nemenyi's critical difference of average ranks at 5 %.
-
-  References:
-    J. Demsar. Statistical comparisons of classifiers over multiple data sets.
-    Journal of Machine Learning Research 7, 2006. Section 3.2.2.
-  """
-  from scipy import stats
-
-  quantile = stats.studentized_range.ppf(
-    1 - significance.LEVEL, num_methods, math.inf
-  )
-  variance = num_methods * (num_methods + 1) / (6 * num_rankings)
-  return float(quantile / math.sqrt(2) * math.sqrt(variance))
-
-
-def draw_ranks(rows: Sequence[Row]) -> Figure:
-  """Draws average ranks by NLL; the band is the critical difference."""
-  ranks = losses(rows).rank()
-  found = ranks.mean(axis=1).sort_values(ascending=False)
-  names, means, count = list(found.index), list(found), ranks.shape[1]
-  width = critical_difference(len(names), count)
-  axes = canvas.panel((6.4, 1.5 + 0.22 * len(names)))
-  axes.plot(means, range(len(names)), 'o', color=canvas.BLUE)
-  if BASE in found:
-    middle = found[BASE]
-    axes.axvspan(middle - width, middle + width, color='#dddddd', zorder=0)
-    axes.axvline(middle, color=canvas.GREY, lw=1)
-  axes.set_yticks(range(len(names)), names)
-  axes.set_ylim(-0.7, len(names) - 0.3)
-  axes.set_xlim(0, len(names) + 1)
-  title = f'Average rank over {count} pairs of task and seed'
-  label = f'rank by NLL; grey: critical difference, {width:.1f}'
-  canvas.finish(axes, title, label, '')
-  return canvas.figure_of(axes)
 
 
 def draw_bytes(rows: Mapping[str, Sequence[Row]]) -> Figure:
