@@ -224,7 +224,7 @@ def main() -> int:
       tried = {
         place: runs for place, runs in tried.items() if place[0] in points
       }
-      failed = _run(tried, own, 'trials')
+      failed = _run(tried, own, 'trials') if tried else []
       if _EXTEND.value and (further := _further(own, tried, trials)):
         failed += _run(further, own, 'further trials')
       points = _choose(own, tried, trials)
@@ -268,6 +268,8 @@ def _trials(own):
   given, space = _given_to_trials(own), own.space
   axes = search_space.axes(_TUNE.value, space.configs.values())
   paths = [text for text in _TUNE.value if text.endswith('.csv')]
+  for path in filter(lambda path: not os.path.exists(path), paths):
+    raise ValueError(f'--tune={path}: there is no such file.')
   others = [study_table.StudyTable(pathlib.Path(path)) for path in paths]
   found = {}
   for name, point in space.points.items():
@@ -283,6 +285,11 @@ def _trials(own):
       given, point, axes, _TRIALS.value, *chosen[-1:]
     )
   typed = [axis for axis in axes if axis.flag in _TUNE.value]
+  for axis in typed:
+    if axis.key in given.typed and not axis.method:
+      raise ValueError(
+        f'--tune={axis.flag}: remove --{axis.key}, which it replaces.'
+      )
   search_space.check_used(typed, found.values())
   for of in found.values():
     if len(of) > 1:
@@ -419,6 +426,7 @@ def _choose(own, tried, trials):
   axes = search_space.axes(_TUNE.value, own.space.configs.values())
   for name, of in trials.items():
     if (name, next(iter(of))) not in tried:
+      print(f'given for {name}: {next(iter(of))}')
       points[name] = own.chosen(name, *next(iter(of.items())), own.final)
       continue
     if (best := _best(own, name, tried, of)) is None:

@@ -50,4 +50,4 @@ def near(name: str) -> str:
   same += [f'--{key}' for key in keys if key.endswith(f'.{name}')]
   if same:
     return f' Did you mean {" or ".join(same)}?'
-  return registry.hint(name, [*FIELDS, *keys], '--{}')
+  return registry.hint(name, [*FIELDS, 'method', *keys], '--{}')

@@ -136,7 +136,7 @@ class Run:
     except OSError as error:
       logging.warning('%s', error)
     if self._saved is None:
-      return 'no round is saved; the same command starts again'
+      return 'no round is saved; the same command continues with round 1'
     return f'saved after round {self._saved}; the same command continues'
 
   def _execute_round(self, state):

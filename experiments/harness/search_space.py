@@ -137,6 +137,8 @@ def space(given: GivenFlags, grids: Sequence[str]) -> Space:
       raise ValueError(
         f'--grid={key}: give each flag once, and seeds with --seeds=0,1,2.'
       )
+    if key in given.typed:
+      raise ValueError(f'--grid={key}: remove --{key}, which it replaces.')
   options = [[(key, text) for text in texts] for key, texts in swept]
   found, used = Space({}, {}, {}), set()
   for chosen in itertools.product(*options):
@@ -376,6 +378,8 @@ def _grid(text, flag='grid'):
   """Returns a flag and its values."""
   key, values = _split(flag, text)
   declared = known().get(key)
+  if not declared and '.' not in key and key not in ('method', 'task'):
+    raise ValueError(f'--{flag}={text}: --{key} is unknown.{catalog.near(key)}')
   is_free = declared and (declared.many or declared.is_free_text)
   if ',' in values and (key == 'method' or declared) and not is_free:
     raise ValueError(

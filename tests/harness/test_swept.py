@@ -143,6 +143,7 @@ def test_trials_continue_beyond_an_end_of_the_rates():
     ('--grid=pooling', ['pooling=nwa', 'pooling=ws']),
     ('--seeds', ['seed=0|1']),
     ('--poling .*--pooling', ['poling=nwa|ws']),
+    ('--methods .*--method', ['methods=fedavg|pvi']),
     ('--pooling=nwaa', ['pooling=nwa|nwaa']),
     ('--proximal.weight', ['proximal.weight=0.1|1']),
   ],
@@ -159,6 +160,9 @@ def test_specified_settings_that_no_config_uses_are_rejected():
   assert all('task' in point for point in space(*grids).points.values())
   with pytest.raises(ValueError, match='proximal'):
     space(*grids, typed=typed)
+  # --grid would replace it.
+  with pytest.raises(ValueError, match='--pooling'):
+    space('pooling=nwa|ws', typed=['pooling'])
 
 
 def test_the_trial_with_the_best_mean_over_all_its_seeds_is_chosen(tmp_path):
