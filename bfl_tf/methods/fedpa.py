@@ -6,7 +6,7 @@ iterates; mu_l their mean; rho the shrinkage.
   S_t     = I + rho sum_{i=2}^t (i - 1) / i u_i u_i^T,  u_i = x_i - mu_{i-1}
   Sigma_l = S_l / (1 + (l - 1) rho)                     Eq. 6
   delta   = Sigma_l^{-1} (x_0 - mu_l)
-The client sends x_0 - `rate` delta. If all posteriors are Gaussian and each
+The client sends x_0 - delta. If all posteriors are Gaussian and each
 Sigma_l is the covariance of its posterior, the only fixed point of averaging
 with equal weights is the mode of the product of all posteriors. With rho 0,
 delta = x_0 - mu_l.

@@ -2,7 +2,7 @@
 
 If all differences are equal, their standard error is zero and Student's t is
 infinite. The exact sign test is used instead: p = 2^-n for n differences of one
-sign. It is significant for five equal differences, but not for three.
+sign, and twice that if the test is two-sided.
 
 Two settings are equivalent if their mean difference is significantly above
 -margin and significantly below margin (two one-sided tests).

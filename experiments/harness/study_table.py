@@ -97,6 +97,10 @@ class StudyTable:
       **dict(zip(_KEY, place)), **axes, **scores, **texts,
       'flags': _digest(run.config), 'commit': commit,
     }  # fmt: skip
+    if texts.get('chosen_by'):  # Another trial may have been chosen before.
+      for other, row in self._rows.items():
+        if other[0] == key[0] and other[1] != key[1] and row.get('chosen_by'):
+          self._rows[other] = self._added[other] = {**row, 'chosen_by': None}
 
   def chosen(self, name: str) -> dict[str, str] | None:
     """Returns the tuned values that a score chose for a setting, if any."""

@@ -1,5 +1,6 @@
 """Tests of sweeps: combinations, draws, the best setting, tables of runs."""
 
+import dataclasses
 import shutil
 
 from harness import made_runs
@@ -267,7 +268,14 @@ def test_two_commands_write_one_table(tmp_path):
   for seed, table in enumerate(both):
     table.add(_run(tmp_path, seed), {'nll': seed / 2}, {})
     table.write()
+  # A later choice replaces an earlier one.
+  for rate in range(2):
+    table = study_table.StudyTable(root / 'runs.csv')
+    run = dataclasses.replace(_run(tmp_path, 2), values=f'rate={rate}')
+    table.add(run, {'nll': 1.0}, {}, chosen_by='nll')
+    table.write()
   read = study_table.StudyTable(root / 'runs.csv')
+  assert read.chosen('task=a,pooling=nwa') == {'rate': '1'}
   nlls = [read.scores(_run(tmp_path, seed)) for seed in range(2)]
   assert nlls == [{'nll': 0.0}, {'nll': 0.5}]
 
