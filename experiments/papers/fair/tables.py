@@ -85,10 +85,11 @@ def main(paths: Sequence[str]) -> None:
       print(f'{task}:', *table(rows, SCORES, base), '', sep='\n')
     return
   for task, rows in by_task.items():
-    seconds = numbers(rows, 'train_seconds')
+    base_rows = {row['seed']: row for row in rows if row['method'] == BASE}
     for row in rows:
-      of_base = seconds.get(BASE, {}).get(row['seed'], math.nan)
-      row['time'] = f'{float(row["train_seconds"] or math.nan) / of_base}'
+      of_base = base_rows.get(row['seed'], {}).get('train_seconds')
+      if row['train_seconds'] and of_base:
+        row['time'] = str(float(row['train_seconds']) / float(of_base))
     lines = [*table(rows, SCORES), '', *table(rows, COSTS)]
     files.write_text(folder / f'{task}.md', '\n'.join(lines) + '\n')
     print(f'{task}:', *lines, '', sep='\n')
