@@ -50,3 +50,7 @@ def main() -> None:
   del sys.argv[1]
   module = f'experiments.{command}'
   runpy.run_module(module, run_name='__main__', alter_sys=True)
+
+
+if __name__ == '__main__':
+  main()
