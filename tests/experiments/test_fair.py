@@ -61,12 +61,14 @@ def test_predictions_are_compared_with_the_mean_by_seed():
   names = ('accuracy', 'ece', *factor._DETECTION)
   columns |= {f'{n}_{mode}': [0.5] * 3 for n in names for mode in factor.MODES}
   columns |= {'factor_samples': [0.1, 0.2, 0.1], 'factor_linearized': [1] * 3}
-  found = factor.lines(pandas.DataFrame({'method': 'laplace', **columns}))
-  _, _, row, _, of_samples, _ = found
+  rows = pandas.DataFrame({'method': 'laplace', **columns})
+  _, _, row, _, of_samples, _ = factor.lines(rows)
   # The standard error is the standard deviation 0.1 divided by sqrt(3).
   wanted = '0.600 ± 0.058; 0.500 ± 0.058*; 0.600 ± 0.115'
   assert row.split(' | ')[1:4:2] == ['0.1 to 0.2; 1', wanted]
   assert of_samples.startswith('samples: a factor above 0 in 3 of 3 runs')
+  _, _, row, *_ = factor.lines(rows[:1])  # One seed has no test.
+  assert row.split(' | ')[3] == '0.500; 0.400; 0.400'
 
 
 def test_a_chosen_rate_is_compared_with_those_of_its_optimizer():

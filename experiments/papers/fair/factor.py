@@ -74,13 +74,15 @@ def lines(rows: pandas.DataFrame) -> Iterator[str]:
   paired by seed, with Holm's correction for all tests of the table.
   """
   own = dict(iter(rows.groupby('method', sort=False)))
-  tests: dict[Any, float] = {
+  pairs: dict[Any, Any] = {
     (method, mode): significance.student(
       significance.difference(part[f'nll_{mode}'], part['nll_mean'])
-    ).p_value
+    )
     for method, part in own.items()
     for mode in MODES[1:]
   }
+  # A method with one seed has no test.
+  tests = {key: test.p_value for key, test in pairs.items() if test}
   passed = significance.holm([*tests.values()])
   marks = {key: '*' for key, is_passed in zip(tests, passed) if is_passed}
   names = (*_SCORES, *_DETECTION)
@@ -125,7 +127,9 @@ def _cell(part, name, mode) -> str:
   _, unit, digits = tables.SCORES[name]
   values = unit * part[f'{name}_{mode}']
   text = f'{values.mean():.{digits}f}'
-  return f'{text} ± {values.sem():.{digits}f}' if name in _SCORES else text
+  if name not in _SCORES or len(values) < 2:
+    return text
+  return f'{text} ± {values.sem():.{digits}f}'
 
 
 if __name__ == '__main__':
