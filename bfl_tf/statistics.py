@@ -12,8 +12,7 @@ References:
   D. E. Knuth. The Art of Computer Programming, vol. 2, section 4.2.2.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-import functools
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,21 +113,6 @@ def merge(into: Sums, other: Sums) -> Sums:
     for name in {**into.tables, **other.tables}
   }
   return Sums(max(into.max_weight, other.max_weight), vectors, tables)
-
-
-def stepped(
-  part: parts.Server,
-  weighed: Iterable[tuple[ClientUpdate, float]],
-  broadcast: weights.Weights,
-) -> parts.Outcome:
-  """Returns the step of a part without a slot, outside of a run.
-
-  Args:
-    weighed: Updates and weights, which are read one at a time.
-  """
-  shares = (collected(part, u, w, broadcast) for u, w in weighed)
-  sums = values(functools.reduce(merge, shares))
-  return part.step(broadcast, sums, None, parts.ServerContext(broadcast))
 
 
 def chunks(size: int) -> Iterator[slice]:

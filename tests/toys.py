@@ -199,6 +199,12 @@ def sums(part, weighed, broadcast):
   return statistics.values(functools.reduce(statistics.merge, shares))
 
 
+def pooled(part, weighed, broadcast):
+  """Returns the step of a part without a slot, from weighed updates."""
+  own = sums(part, weighed, broadcast)
+  return stepped(part, broadcast, broadcast, sums=own)
+
+
 def bits(vectors) -> list[bytes]:
   return [np.asarray(vector).tobytes() for vector in vectors]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ class Inference:
     by_samples: Whether samples of the posterior, not its mean, predict.
     is_linearized: Whether the model, linearized at the mean, predicts with
       samples of the posterior.
-    is_sampled: Whether the variables contain a sample of the posterior while
-      the gradient is computed, not its mean.
   """
 
   objective: objectives.Objective = dataclasses.field(
@@ -43,8 +41,6 @@ class Inference:
   has_random_layers: bool = False
   by_samples: bool = True
   is_linearized: bool = False
-
-  is_sampled: ClassVar[bool] = False
 
   @property
   def has_prior(self) -> bool:
@@ -164,8 +160,6 @@ class OptimizerInference(Inference):
   """Inference by an optimizer with a Gaussian over all weights."""
 
   optimizer: Any = None
-
-  is_sampled = True
 
   @property
   def keeps_scale(self):

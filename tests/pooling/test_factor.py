@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import statistics, weights
 from bfl_tf.server import pooling
@@ -35,7 +36,7 @@ def marginal(update):
 
 
 def reduce(rule, updates, reference):
-  found = statistics.stepped(rule, zip(updates, WEIGHTS), reference)
+  found = toys.pooled(rule, zip(updates, WEIGHTS), reference)
   return found.model, found.report
 
 

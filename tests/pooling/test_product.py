@@ -51,7 +51,7 @@ def updates(clients, sizes=None):
 def pooled(sent, name='product', order=None):
   weighed = [(sent[k], 1.0) for k in order or range(len(sent))]
   rule = pooling.rule_of(name)
-  found = statistics.stepped(rule, weighed, sent[0].model)
+  found = toys.pooled(rule, weighed, sent[0].model)
   return found.model, found.report
 
 

@@ -22,7 +22,7 @@ def pooled(name, loc, scale, buffers=None, **settings):
     model = weights.Weights(m, s, m, moving)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
     weighed.append((update, 1.0))
-  found = statistics.stepped(rule, weighed, model)
+  found = toys.pooled(rule, weighed, model)
   return found.model, found.report
 
 

@@ -181,7 +181,7 @@ def test_scales_at_the_lower_bound_are_counted(name):
   rule = pooling.rule_of(name).with_run(parts.RunFacts(min_scale=1.5))
   reference = gaussian([0] * 4, [2] * 4)
   client = update(0, 1, [1, 1, 1, 1], [1.25, 1, 2, 2])
-  model, _, info, _ = statistics.stepped(rule, [(client, 1.0)], reference)
+  model, _, info, _ = toys.pooled(rule, [(client, 1.0)], reference)
   assert model.scale.tolist() == [1.5, 1.5, 2, 2]
   assert info == {'floored_fraction': 0.5, 'guarded_fraction': 0}
 
