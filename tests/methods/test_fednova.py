@@ -73,7 +73,7 @@ def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
       rates = np.full(steps[client], rate)
       update = statistics.ClientUpdate(client, size, model(end), rates=rates)
       weighed.append((update, size))
-    found = statistics.stepped(part, weighed, model(x)).model
+    found = toys.pooled(part, weighed, model(x)).model
     return found.mean.astype(np.float64)
 
   def fixed_point(of_round):
